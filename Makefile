@@ -1,0 +1,65 @@
+# ACW's commands. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed-from-lock
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+# UPGRADE=1 takes newer releases; without it, what is pinned stays where pyproject.toml allows it.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml
+
+.PHONY: help setup run test check lock compile clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP) ## make the virtual environment .venv and install what the lock pins
+	@echo "==> $(VENV) has what requirements-dev.txt pins"
+
+# The chosen Python is looked for only when the environment has to be made.
+$(STAMP): requirements-dev.txt
+	@if [ -n "$(PYTHON)" ]; then candidates="$(PYTHON)"; \
+	else candidates="python3 python3.13 python3.12 python3.11 python3.14"; fi; \
+	python=; \
+	for candidate in $$candidates; do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "make: no Python 3.11 or newer found (tried: $$candidates). Install one, or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 1; \
+	fi; \
+	if [ ! -x "$(BIN)/python" ] || ! "$(BIN)/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		echo "==> Making a virtual environment in $(VENV) with $$("$$python" --version)"; \
+		"$$python" -m venv --clear "$(VENV)" || { echo "make: $$python cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }; \
+	fi; \
+	echo "==> Installing the packages that requirements-dev.txt pins into $(VENV) (about a minute, only when the file has changed)"; \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt; \
+	touch "$(STAMP)"
+
+run: $(STAMP) ## set up and run everything: database, web server, worker (HOST=, PORT= choose the address)
+	@exec "$(BIN)/python" manage.py quickstart --host "$(HOST)" --port "$(PORT)"
+
+test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows them)
+	@echo "==> Running the tests on a PostgreSQL of their own"
+	@exec "$(BIN)/python" -X dev -m pytest $(ARGS)
+
+check: $(STAMP) ## lock files, linters, types, import rules, Django's checks
+	@exec .ci/checks
+
+lock: $(STAMP) ## compile requirements*.txt from pyproject.toml (UPGRADE=1 takes newer releases)
+	@echo "==> Compiling requirements.txt and requirements-dev.txt"
+	@$(MAKE) compile
+
+# Apart from `lock`, so that .ci/checks can compile a copy elsewhere and compare.
+compile:
+	@$(COMPILE) --output-file requirements.txt
+	@$(COMPILE) --group dev --constraint requirements.txt --output-file requirements-dev.txt
+
+clean: ## remove .venv and caches; .acw (database, clones, secrets) stays
+	rm -rf .venv .venv-newest .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage .coverage.* htmlcov

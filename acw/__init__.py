@@ -1,0 +1,1 @@
+"""ACW's composition root: the one package that knows all the others."""

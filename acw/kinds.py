@@ -1,0 +1,158 @@
+"""What the text of an environment variable may be: kinds, each a pure parser.
+
+A parser raises ValueError with what is wrong; what is accepted instead stands in its
+kind's `accepted`, and `acw.env` puts the two together with the variable's name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from cryptography.fernet import Fernet
+
+from acw import durations
+
+T = TypeVar("T")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[T]):
+    """What a variable may hold, and how its text becomes a value."""
+
+    name: str
+    accepted: str
+    parse: Callable[[str], T]
+
+
+def _flag(value: str) -> bool:
+    if value.lower() in ("true", "1", "yes", "on"):
+        return True
+    if value.lower() in ("false", "0", "no", "off"):
+        return False
+    raise ValueError("it is neither true nor false")
+
+
+def _duration(value: str) -> dt.timedelta:
+    duration = durations.parse_duration(value)
+    if not duration:
+        raise ValueError("it must be longer than 0")
+    return duration
+
+
+def _size(value: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,15}) ?(KiB|MiB)?", value)
+    if match is None:
+        raise ValueError("it is no number of bytes")
+    number, unit = match.groups()
+    size = int(number) * {None: 1, "KiB": 1024, "MiB": 1024**2}[unit]
+    if size == 0:
+        raise ValueError("it must be more than 0")
+    return size
+
+
+def _networks(value: str) -> list[Network]:
+    return [ipaddress.ip_network(item) for item in _items(value)]
+
+
+def _web_url(value: str) -> str:
+    if value and not re.fullmatch(r"(?i:https?)://[^\s/]\S*", value):
+        raise ValueError("it is no web address")
+    return value
+
+
+def _fernet_keys(value: str) -> list[str]:
+    keys = _items(value)
+    for number, key in enumerate(keys, start=1):
+        try:
+            Fernet(key)
+        except ValueError:
+            raise ValueError(f"key {number} of {len(keys)} is no Fernet key") from None
+    return keys
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+TEXT = Kind(name="text", accepted="any text", parse=str)
+FLAG = Kind(name="flag", accepted="true or false (or 1/0, yes/no, on/off)", parse=_flag)
+DURATION = Kind(name="duration", accepted=durations.ACCEPTED, parse=_duration)
+DURATION_OR_ZERO = Kind(
+    name="duration or 0",
+    accepted=f"{durations.ACCEPTED}, or 0",
+    parse=durations.parse_duration,
+)
+SIZE = Kind(
+    name="size",
+    accepted="a number of bytes such as 262144, 256KiB or 1MiB",
+    parse=_size,
+)
+NAMES = Kind(name="list", accepted="names with commas between them", parse=_items)
+NETWORKS = Kind(
+    name="list of networks",
+    accepted="networks with commas between them, such as 10.0.0.0/8,fd00::/8",
+    parse=_networks,
+)
+WEB_URL = Kind(
+    name="URL",
+    accepted="an address that begins with https:// or http://",
+    parse=_web_url,
+)
+FERNET_KEYS = Kind(
+    name="list of Fernet keys",
+    accepted="keys of 32 bytes in URL-safe base64, with commas between them",
+    parse=_fernet_keys,
+)
+
+
+def whole_number(*, minimum: int) -> Kind[int]:
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", value):
+            raise ValueError("it is no whole number")
+        if int(value) < minimum:
+            raise ValueError("it is too small")
+        return int(value)
+
+    accepted = f"a whole number, {minimum} or more"
+    return Kind(name="whole number", accepted=accepted, parse=parse)
+
+
+def choice(*options: str) -> Kind[str]:
+    def parse(value: str) -> str:
+        if value.lower() not in options:
+            raise ValueError("it is none of the choices")
+        return value.lower()
+
+    accepted = " or ".join(options)
+    return Kind(name="choice", accepted=accepted, parse=parse)
+
+
+def subset(*options: str) -> Kind[list[str]]:
+    def parse(value: str) -> list[str]:
+        items = _items(value)
+        for item in items:
+            if item not in options:
+                raise ValueError(f"{item!r} is none of the choices")
+        return items
+
+    accepted = f"any of {','.join(options)} with commas between them"
+    return Kind(name="list", accepted=accepted, parse=parse)
+
+
+def path(*, below: Path) -> Kind[Path]:
+    """A path; a relative one is taken below the directory given."""
+
+    def parse(value: str) -> Path:
+        if not value:
+            raise ValueError("it is empty")
+        return below / value
+
+    accepted = "a path, absolute or relative to the project's directory"
+    return Kind(name="path", accepted=accepted, parse=parse)

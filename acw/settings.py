@@ -1,0 +1,223 @@
+"""Django's settings, and the one place where environment variables are read.
+
+Each setting that stands for a variable has the variable's name. What no variable
+changes is in `base_settings`.
+"""
+
+from __future__ import annotations
+
+import socket
+
+import django_stubs_ext
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.utils import get_random_secret_key
+
+from acw import database, env, kinds, local_secrets, logs
+from acw.base_settings import *  # noqa: F403 - they are settings of this module too
+from acw.base_settings import BASE_DIR
+from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG
+
+# So that `admin.ModelAdmin[Job]` can be written; Django itself cannot subscript it.
+django_stubs_ext.monkeypatch()
+
+env.load_file(BASE_DIR)
+
+# What and where
+
+# What the embedded mode keeps: the database's files and generated secrets.
+ACW_STATE_DIR = env.read("ACW_STATE_DIR", kinds.path(below=BASE_DIR), default=".acw")
+# Unset: ACW starts a PostgreSQL server of its own, the embedded mode.
+DATABASES = {
+    "default": env.read(
+        "DATABASE_URL",
+        database.kind(embedded_in=ACW_STATE_DIR / "postgres"),
+        secret=True,
+    )
+}
+EMBEDDED = database.is_embedded(DATABASES["default"])
+# Clones, worktrees and attachments of this host.
+ACW_DATA_DIR = env.read("ACW_DATA_DIR", kinds.path(below=BASE_DIR), default=".acw/data")
+# This host's name: what lies on its disk is worked on only by it.
+ACW_HOST = env.read("ACW_HOST", kinds.TEXT, default=socket.gethostname())
+
+# Web
+
+# Django's debug pages; never in production.
+DEBUG = env.read("DEBUG", FLAG, default="false")
+# Signs sessions. Required; the embedded mode generates one.
+SECRET_KEY = env.read(
+    "SECRET_KEY",
+    kinds.TEXT,
+    secret=True,
+    required=not EMBEDDED,
+) or local_secrets.kept_secret(ACW_STATE_DIR / "secret_key", make=get_random_secret_key)
+ALLOWED_HOSTS = env.read(
+    "ALLOWED_HOSTS",
+    kinds.NAMES,
+    default="localhost,127.0.0.1,[::1]" if EMBEDDED else "",
+)
+# Origins, with https://, that may post forms.
+CSRF_TRUSTED_ORIGINS = env.read("CSRF_TRUSTED_ORIGINS", kinds.NAMES)
+# Reached over HTTPS only: redirects, secure cookies, HSTS.
+ACW_HTTPS = env.read(
+    "ACW_HTTPS", FLAG, default="false" if EMBEDDED or DEBUG else "true"
+)
+# Believe X-Forwarded-Proto, which a proxy in front must always set.
+ACW_TRUST_PROXY_SSL = env.read("ACW_TRUST_PROXY_SSL", FLAG, default="false")
+
+# ACW
+
+# For secrets at rest: the first encrypts, all decrypt. Required likewise.
+ACW_ENCRYPTION_KEYS = env.read(
+    "ACW_ENCRYPTION_KEYS",
+    kinds.FERNET_KEYS,
+    secret=True,
+    required=not EMBEDDED,
+) or [
+    local_secrets.kept_secret(
+        ACW_STATE_DIR / "encryption_key", make=lambda: Fernet.generate_key().decode()
+    )
+]
+ACW_LOG_FORMAT = env.read(
+    "ACW_LOG_FORMAT", kinds.choice("text", "json"), default="text"
+)
+ACW_LOG_LEVEL = env.read(
+    "ACW_LOG_LEVEL",
+    kinds.choice("debug", "info", "warning", "error", "critical"),
+    default="info",
+)
+# How git may reach a remote.
+ACW_GIT_PROTOCOLS = env.read(
+    "ACW_GIT_PROTOCOLS",
+    kinds.subset("https", "http", "ssh", "git", "file"),
+    default="https,ssh,file" if EMBEDDED else "https,ssh",
+)
+# The longest that one git command may run.
+ACW_GIT_TIMEOUT = env.read("ACW_GIT_TIMEOUT", DURATION, default="120s")
+
+# The queue
+
+# Off: `runjobs` starts neither workers nor runners.
+JOBS_ENABLED = env.read("JOBS_ENABLED", FLAG, default="true")
+# Threads that run jobs.
+JOBS_WORKERS = env.read("JOBS_WORKERS", kinds.whole_number(minimum=1), default="2")
+# How long running handlers may finish after SIGTERM.
+JOBS_SHUTDOWN_GRACE = env.read("JOBS_SHUTDOWN_GRACE", DURATION_OR_ZERO, default="30s")
+# How often the table is looked at when no notification comes.
+JOBS_POLL_INTERVAL = env.read("JOBS_POLL_INTERVAL", DURATION, default="1s")
+# Before the first retry; then doubled.
+JOBS_BACKOFF_BASE = env.read("JOBS_BACKOFF_BASE", DURATION, default="30s")
+# The longest wait before a retry.
+JOBS_BACKOFF_MAX = env.read("JOBS_BACKOFF_MAX", DURATION, default="1h")
+# The largest payload of a job.
+JOBS_MAX_PAYLOAD = env.read("JOBS_MAX_PAYLOAD", kinds.SIZE, default="262144")
+# How long a job waits for a worker that knows its type.
+JOBS_UNKNOWN_TYPE_GRACE = env.read(
+    "JOBS_UNKNOWN_TYPE_GRACE", DURATION_OR_ZERO, default="10m"
+)
+
+# Periodic runners
+
+JOBS_WORKSPACE_FETCH_ENABLED = env.read(
+    "JOBS_WORKSPACE_FETCH_ENABLED", FLAG, default="true"
+)
+JOBS_WORKSPACE_FETCH_INTERVAL = env.read(
+    "JOBS_WORKSPACE_FETCH_INTERVAL", DURATION, default="5m"
+)
+JOBS_WORKTREE_PRUNE_ENABLED = env.read(
+    "JOBS_WORKTREE_PRUNE_ENABLED", FLAG, default="true"
+)
+JOBS_WORKTREE_PRUNE_INTERVAL = env.read(
+    "JOBS_WORKTREE_PRUNE_INTERVAL", DURATION, default="24h"
+)
+# Idle longer: removed.
+JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD = env.read(
+    "JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD", DURATION, default="720h"
+)
+# Warned so long before.
+JOBS_WORKTREE_PRUNE_WARNING_LEAD = env.read(
+    "JOBS_WORKTREE_PRUNE_WARNING_LEAD", DURATION, default="72h"
+)
+JOBS_ATTACHMENT_CLEANUP_ENABLED = env.read(
+    "JOBS_ATTACHMENT_CLEANUP_ENABLED", FLAG, default="true"
+)
+JOBS_ATTACHMENT_CLEANUP_INTERVAL = env.read(
+    "JOBS_ATTACHMENT_CLEANUP_INTERVAL", DURATION, default="24h"
+)
+# How long attachments without a conversation are kept.
+JOBS_ATTACHMENT_CLEANUP_RETENTION = env.read(
+    "JOBS_ATTACHMENT_CLEANUP_RETENTION", DURATION_OR_ZERO, default="720h"
+)
+JOBS_JOB_REAPER_ENABLED = env.read("JOBS_JOB_REAPER_ENABLED", FLAG, default="true")
+JOBS_JOB_REAPER_INTERVAL = env.read("JOBS_JOB_REAPER_INTERVAL", DURATION, default="1m")
+# A lease not extended ends.
+JOBS_JOB_REAPER_LEASE_TIMEOUT = env.read(
+    "JOBS_JOB_REAPER_LEASE_TIMEOUT", DURATION, default="5m"
+)
+JOBS_JOB_PURGE_ENABLED = env.read("JOBS_JOB_PURGE_ENABLED", FLAG, default="true")
+JOBS_JOB_PURGE_INTERVAL = env.read("JOBS_JOB_PURGE_INTERVAL", DURATION, default="24h")
+# How long completed and cancelled jobs are kept.
+JOBS_JOB_PURGE_COMPLETED_RETENTION = env.read(
+    "JOBS_JOB_PURGE_COMPLETED_RETENTION", DURATION_OR_ZERO, default="168h"
+)
+# How long dead jobs are kept.
+JOBS_JOB_PURGE_DEAD_RETENTION = env.read(
+    "JOBS_JOB_PURGE_DEAD_RETENTION", DURATION_OR_ZERO, default="720h"
+)
+
+# Webhooks
+
+# Off: no webhook job is made at all.
+NOTIFY_WEBHOOK_ENABLED = env.read("NOTIFY_WEBHOOK_ENABLED", FLAG, default="false")
+# The first endpoint, made by `migrate`.
+NOTIFY_WEBHOOK_URL = env.read(
+    "NOTIFY_WEBHOOK_URL",
+    kinds.WEB_URL,
+    secret=True,
+)
+# The first endpoint's signing secret.
+NOTIFY_WEBHOOK_SECRET = env.read(
+    "NOTIFY_WEBHOOK_SECRET",
+    kinds.TEXT,
+    secret=True,
+)
+# Bounds one whole delivery.
+NOTIFY_WEBHOOK_TIMEOUT = env.read("NOTIFY_WEBHOOK_TIMEOUT", DURATION, default="10s")
+# The first endpoint's topics.
+NOTIFY_WEBHOOK_TOPICS = env.read("NOTIFY_WEBHOOK_TOPICS", kinds.NAMES)
+# Private networks that webhooks may reach.
+NOTIFY_WEBHOOK_ALLOW_NETWORKS = env.read(
+    "NOTIFY_WEBHOOK_ALLOW_NETWORKS",
+    kinds.NETWORKS,
+    default="127.0.0.0/8,::1/128" if EMBEDDED else "",
+)
+# Deliveries tried.
+NOTIFY_WEBHOOK_MAX_ATTEMPTS = env.read(
+    "NOTIFY_WEBHOOK_MAX_ATTEMPTS", kinds.whole_number(minimum=1), default="6"
+)
+
+# Values that are good each and cannot hold together
+
+if JOBS_WORKTREE_PRUNE_WARNING_LEAD >= JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD:
+    raise ImproperlyConfigured(
+        f"JOBS_WORKTREE_PRUNE_WARNING_LEAD ({JOBS_WORKTREE_PRUNE_WARNING_LEAD}) must be"
+        " shorter than JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD"
+        f" ({JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD})"
+    )
+if JOBS_BACKOFF_BASE > JOBS_BACKOFF_MAX:
+    raise ImproperlyConfigured(
+        f"JOBS_BACKOFF_BASE ({JOBS_BACKOFF_BASE}) must not be longer than"
+        f" JOBS_BACKOFF_MAX ({JOBS_BACKOFF_MAX})"
+    )
+
+# What follows from them
+
+LOGGING = logs.config(log_format=ACW_LOG_FORMAT, level=ACW_LOG_LEVEL)
+
+SECURE_SSL_REDIRECT = ACW_HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ACW_HTTPS
+SECURE_HSTS_SECONDS = 30 * 24 * 3600 if ACW_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = ACW_HTTPS
+if ACW_TRUST_PROXY_SSL:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

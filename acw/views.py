@@ -1,0 +1,40 @@
+"""Whether this process lives, and whether it can do its work: for load balancers."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import Error
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from jobs.schema import unapplied_migrations
+
+log = logging.getLogger(__name__)
+
+
+@require_safe
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers; nothing else is asked."""
+    return _plain("ok")
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> HttpResponse:
+    """The database answers and has every migration."""
+    try:
+        unapplied = unapplied_migrations()
+    except Error as error:
+        # The error's text names hosts and users: it belongs in the log, not here.
+        log.warning("web.not_ready", extra={"error": error})
+        return _plain("the database cannot be reached", status=503)
+    if unapplied:
+        return _plain(f"{len(unapplied)} migrations are not applied", status=503)
+    return _plain("ok")
+
+
+def _plain(text: str, *, status: int = 200) -> HttpResponse:
+    return HttpResponse(f"{text}\n", content_type="text/plain", status=status)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from acw.checks import check_unknown_variables
+
+
+def test_w001_names_the_variable_and_the_one_that_was_meant(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("JOBS_WORKER", "4")
+    [warning] = check_unknown_variables()
+    assert warning.id == "acw.W001"
+    assert "JOBS_WORKER " in warning.msg
+    assert warning.hint == "Did you mean JOBS_WORKERS?"
+
+
+def test_w001_says_to_remove_what_resembles_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ACW_QQQQQQQQQQ", "4")
+    [warning] = check_unknown_variables()
+    assert warning.hint == "Remove it."
+
+
+def test_the_known_variables_are_no_slips(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("JOBS_WORKERS", "4")
+    assert check_unknown_variables() == []

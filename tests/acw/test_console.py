@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
+
+from acw.console import ConsoleSite
+
+
+def test_the_admin_site_is_the_console():
+    assert isinstance(admin.site._wrapped, ConsoleSite)  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+def test_apps_come_in_the_order_of_what_operators_look_at(rf: RequestFactory):
+    request = rf.get("/admin/")
+    request.user = User.objects.create_superuser("root", password="x")
+    labels = [app["app_label"] for app in admin.site.get_app_list(request)]
+    known = [label for label in labels if label in ("jobs", "notify", "workspaces")]
+    assert known == [x for x in ("jobs", "notify", "workspaces") if x in known]
+    assert labels.index("auth") >= len(known)
+
+
+@pytest.mark.django_db
+def test_the_front_page_has_acws_title(admin_client: Client):
+    page = admin_client.get("/admin/").content.decode()
+    assert "ACW console" in page

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from acw import kinds
+from acw.kinds import Kind
+
+KEYS = [Fernet.generate_key().decode() for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (kinds.FLAG, "TRUE", True),
+        (kinds.FLAG, "1", True),
+        (kinds.FLAG, "off", False),
+        (kinds.DURATION, "1h30m", dt.timedelta(hours=1.5)),
+        (kinds.DURATION_OR_ZERO, "0", dt.timedelta(0)),
+        (kinds.SIZE, "262144", 262_144),
+        (kinds.SIZE, "256KiB", 262_144),
+        (kinds.SIZE, "2 MiB", 2_097_152),
+        (kinds.NAMES, " a, b ,,c", ["a", "b", "c"]),
+        (kinds.NAMES, "", []),
+        (kinds.NETWORKS, "10.0.0.0/8", [ipaddress.ip_network("10.0.0.0/8")]),
+        (kinds.NETWORKS, "::1/128,", [ipaddress.ip_network("::1/128")]),
+        (kinds.WEB_URL, "", ""),
+        (kinds.WEB_URL, "HTTPS://example.com/x", "HTTPS://example.com/x"),
+        (kinds.FERNET_KEYS, ",".join(KEYS), KEYS),
+        (kinds.whole_number(minimum=1), "7", 7),
+        (kinds.choice("text", "json"), "JSON", "json"),
+        (kinds.subset("https", "ssh"), "ssh,https", ["ssh", "https"]),
+        (kinds.path(below=Path("/srv")), "data", Path("/srv/data")),
+        (kinds.path(below=Path("/srv")), "/data", Path("/data")),
+    ],
+)
+def test_reads(kind: Kind[Any], text: str, value: Any):
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        (kinds.FLAG, "ture", "neither true nor false"),
+        (kinds.FLAG, "", "neither true nor false"),
+        (kinds.DURATION, "0", "longer than 0"),
+        (kinds.DURATION, "30", "no unit"),
+        (kinds.SIZE, "0", "more than 0"),
+        (kinds.SIZE, "1GB", "no number of bytes"),
+        (kinds.NETWORKS, "10.0.0.1/8", "host bits"),
+        (kinds.NETWORKS, "localhost", "localhost"),
+        (kinds.WEB_URL, "ftp://example.com", "no web address"),
+        (kinds.WEB_URL, "https:///path", "no web address"),
+        (kinds.FERNET_KEYS, f"{KEYS[0]},short", "key 2 of 2"),
+        (kinds.whole_number(minimum=1), "0", "too small"),
+        (kinds.whole_number(minimum=1), "-1", "no whole number"),
+        (kinds.whole_number(minimum=1), "two", "no whole number"),
+        (kinds.whole_number(minimum=1), "٣", "no whole number"),
+        (kinds.choice("text", "json"), "xml", "none of the choices"),
+        (kinds.subset("https", "ssh"), "https,ext", "'ext' is none of the choices"),
+        (kinds.path(below=Path("/srv")), "", "empty"),
+    ],
+)
+def test_refuses(kind: Kind[Any], text: str, reason: str):
+    with pytest.raises(ValueError, match=reason):
+        kind.parse(text)
+
+
+def test_the_error_about_a_key_does_not_show_it():
+    with pytest.raises(ValueError, match="Fernet") as caught:
+        kinds.FERNET_KEYS.parse("almost-a-key")
+    assert "almost" not in str(caught.value)
