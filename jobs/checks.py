@@ -1,0 +1,113 @@
+"""System checks of the queue: static facts, no queries. What lives is the doctor's.
+
+``jobs.E001``  a lease that ends before its heartbeat can keep it
+``jobs.W001``  a lease so short that a busy host loses it
+``jobs.E002``  a runner whose settings are missing or wrong
+``jobs.E003``  a type or queue name that its column cannot hold
+``jobs.E004``  a handler whose payload annotation cannot be resolved
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (its name)
+
+from jobs import registry
+from jobs.models import NAME_MAX_LENGTH, QUEUE_MAX_LENGTH
+from jobs.pool import STUCK_AFTER
+from jobs.registry import JobType, Runner
+
+SHORTEST_LEASE = 2 * dt.timedelta(seconds=STUCK_AFTER)
+"""Shorter, and jobs that wait behind a slow one are not given back in time."""
+
+SAFE_LEASE = dt.timedelta(seconds=10)
+
+
+@register()
+def check_lease_timeout(**_: Any) -> Iterable[CheckMessage]:
+    """jobs.E001, jobs.W001."""
+    lease: dt.timedelta = settings.JOBS_JOB_REAPER_LEASE_TIMEOUT
+    stated = f"JOBS_JOB_REAPER_LEASE_TIMEOUT is {lease.total_seconds():g}s"
+    if lease < SHORTEST_LEASE:
+        return [
+            Error(
+                f"{stated}: leases would end while their jobs still run or wait.",
+                hint=f"Set at least {SHORTEST_LEASE.total_seconds():g}s; 5m is the default.",
+                id="jobs.E001",
+            )
+        ]
+    if lease < SAFE_LEASE:
+        return [
+            Warning(
+                f"{stated}: a host or database that pauses for so long loses its leases, and jobs run twice.",
+                hint=f"Set at least {SAFE_LEASE.total_seconds():g}s, except in tests.",
+                id="jobs.W001",
+            )
+        ]
+    return []
+
+
+@register()
+def check_runners(**_: Any) -> Iterable[CheckMessage]:
+    """jobs.E002."""
+    return [
+        message
+        for runner in registry.runners().values()
+        for message in _check_runner(runner)
+    ]
+
+
+def _check_runner(runner: Runner) -> Iterator[CheckMessage]:
+    prefix = f"JOBS_{runner.name.upper()}_"
+    interval = getattr(settings, f"{prefix}INTERVAL", None)
+    if not isinstance(interval, dt.timedelta) or interval <= dt.timedelta(0):
+        yield Error(
+            f"The runner {runner.name} has no interval: {prefix}INTERVAL is {interval!r}.",
+            hint=f"Define {prefix}INTERVAL in the settings, as a timedelta above 0.",
+            obj=runner.tick,
+            id="jobs.E002",
+        )
+    if not hasattr(settings, f"{prefix}ENABLED"):
+        yield Error(
+            f"The runner {runner.name} has no switch: there is no {prefix}ENABLED.",
+            hint=f"Define {prefix}ENABLED in the settings, true or false.",
+            obj=runner.tick,
+            id="jobs.E002",
+        )
+
+
+@register()
+def check_job_types(**_: Any) -> Iterable[CheckMessage]:
+    """jobs.E003, jobs.E004."""
+    return [
+        message
+        for job_type in registry.job_types().values()
+        for message in _check_job_type(job_type)
+    ]
+
+
+def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
+    for what, name, longest in (
+        ("name", job_type.name, NAME_MAX_LENGTH),
+        ("queue", job_type.queue, QUEUE_MAX_LENGTH),
+    ):
+        if not 0 < len(name) <= longest:
+            yield Error(
+                f"Job type {job_type.name!r}: its {what} has {len(name)} characters, 1 to {longest} are stored.",
+                hint="Give it another one in @job_handler.",
+                obj=job_type.handler,
+                id="jobs.E003",
+            )
+    try:
+        _ = job_type.payload_type
+    except Exception as error:  # whatever evaluating a string annotation may raise
+        yield Error(
+            f"Job type {job_type.name!r}: its handler's annotations cannot be resolved: {error}.",
+            hint="Import the payload's dataclass at the top of the module, not under TYPE_CHECKING.",
+            obj=job_type.handler,
+            id="jobs.E004",
+        )

@@ -1,0 +1,144 @@
+"""The queue's own connections: apart from those that handlers use, in autocommit.
+
+What a handler leaves behind on its connection (an open transaction, a SET, an aborted state) can so never
+reach the statements by which a job is claimed and finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import psycopg
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    Error,
+    InterfaceError,
+    OperationalError,
+    connections,
+)
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from jobs.events import Event
+
+log = logging.getLogger(__name__)
+
+UNAVAILABLE: tuple[type[Exception], ...] = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    # A primary that failed over answers as a read-only server: the connection must go.
+    psycopg.errors.ReadOnlySqlTransaction,
+    OperationalError,
+    InterfaceError,
+)
+"""What is raised while the database is away, restarting or failing over; try again later."""
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+
+class QueueConnection:
+    """One connection in autocommit, opened when first used and again after a failure.
+
+    Not for use by two threads at once. Statements raise psycopg's errors.
+    """
+
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+        self._alias = alias
+        self._wrapper: BaseDatabaseWrapper | None = None
+
+    def __enter__(self) -> QueueConnection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def raw(self) -> psycopg.Connection[Any]:
+        """The open psycopg connection, opened now where there is none."""
+        if self._wrapper is None:
+            self._wrapper = connections.create_connection(self._alias)
+            # Opened by one thread and closed by another when a process stops.
+            self._wrapper.inc_thread_sharing()
+        if self._wrapper.connection is None or self._wrapper.connection.closed:
+            self._wrapper.close()
+            self._wrapper.connect()
+        connection: psycopg.Connection[Any] = self._wrapper.connection
+        return connection
+
+    def execute(
+        self, query: str, parameters: Sequence[Any] | dict[str, Any]
+    ) -> list[Any]:
+        """Run one statement, bound on the server's side, and return its rows ([] for none)."""
+        try:
+            with psycopg.Cursor(self.raw()) as cursor:
+                cursor.execute(query, parameters)
+                return cursor.fetchall() if cursor.description is not None else []
+        except UNAVAILABLE:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close it; the next statement opens a new one."""
+        wrapper, self._wrapper = self._wrapper, None
+        if wrapper is not None:
+            try:
+                wrapper.close()
+            except (psycopg.Error, Error):
+                log.debug("closing a broken connection failed", exc_info=True)
+
+
+class Outage:
+    """Rides out a database that is away: logs its start and its end once, and spaces the tries.
+
+    ``part`` names who is waiting, for the log.
+    """
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+        self._failures = 0
+
+    def failed(self, error: Exception) -> float:
+        """Note one failure; return how many seconds to wait before the next try."""
+        self._failures += 1
+        if self._failures == 1:
+            log.warning(
+                Event.DATABASE_UNAVAILABLE,
+                extra={
+                    "part": self._part,
+                    "error": f"{type(error).__name__}: {error}".strip(),
+                },
+            )
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
+        return pause * random.uniform(0.5, 1)  # noqa: S311 (spreads the reconnects)
+
+    def passed(self) -> None:
+        """Note that the database answers."""
+        if self._failures:
+            log.warning(
+                Event.DATABASE_RECOVERED,
+                extra={"part": self._part, "failures": self._failures},
+            )
+            self._failures = 0
+
+
+class TransactionConnection:
+    """Runs the queue's statements on Django's own connection, in the transaction that is open there."""
+
+    def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
+        self._alias = alias
+
+    def execute(
+        self, query: str, parameters: Sequence[Any] | dict[str, Any]
+    ) -> list[Any]:
+        """Run one statement and return its rows ([] for none)."""
+        with connections[self._alias].cursor() as cursor:
+            cursor.execute(query, parameters)
+            return cursor.fetchall() if cursor.description is not None else []

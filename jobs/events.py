@@ -1,0 +1,41 @@
+"""The names of the queue's log events.
+
+They are public: operators search and alert on them, so they stay as written. Each is the
+message of one log record, with its facts in ``extra``; ``docs/operations.md`` lists them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Event(StrEnum):
+    """One member for each thing that can happen to a job, a runner or the process."""
+
+    COMPLETED = "job.completed"
+    FAIL_RETRY = "job.fail_retry"
+    DEAD = "job.dead"
+    SNOOZED = "job.snoozed"
+    RELEASED = "job.released"
+    LEASE_LOST = "job.lease_lost"
+    LEASE_EXPIRED = "job.lease_expired"
+    FINISH_FAILED = "job.finish_failed"
+    BACKOFF_FAILED = "job.backoff_failed"
+    DEAD_RECEIVER_FAILED = "job.dead_receiver_failed"
+    OPERATOR_ACTION = "job.operator_action"
+
+    RUNNER_COMPLETED = "runner.completed"
+    RUNNER_FAILED = "runner.failed"
+
+    MODULE_STARTED = "jobs.module.started"
+    MODULE_STOPPING = "jobs.module.stopping"
+    MODULE_STOPPED = "jobs.module.stopped"
+    MODULE_DISABLED = "jobs.module.disabled"
+    MODULE_SHUTDOWN_TIMEOUT = "jobs.module.shutdown_timeout"
+    MODULE_PART_FAILED = "jobs.module.part_failed"
+
+    DATABASE_UNAVAILABLE = "jobs.database.unavailable"
+    DATABASE_RECOVERED = "jobs.database.recovered"
+    LISTENER_CONNECTED = "jobs.listener.connected"
+    LISTENER_LOST = "jobs.listener.lost"
+    NOTIFY_FAILED = "jobs.notify.failed"

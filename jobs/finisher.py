@@ -1,0 +1,138 @@
+"""Writing what became of executions: fenced, in batches, and with the news that a death brings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import psycopg
+from django.db import DatabaseError, close_old_connections, transaction
+
+from jobs import leases
+from jobs.connection import UNAVAILABLE, TransactionConnection
+from jobs.events import Event
+from jobs.leases import Executes, LeasedJob
+from jobs.models import Job, Status
+from jobs.outcomes import COMPLETED, NOT_BEGUN, Outcome
+from jobs.signals import job_dead
+
+log = logging.getLogger(__name__)
+
+Finished = Sequence[tuple[LeasedJob, Outcome]]
+
+
+def write(
+    connection: Executes, finished: list[tuple[LeasedJob, Outcome]], *, worker: str
+) -> None:
+    """Write the outcomes, and take out of the list what is dealt with.
+
+    A lease that has passed on is logged and nothing is written for it. One outcome that cannot be stored
+    never holds up the others: it is logged, and its lease runs out. Raises what ``jobs.connection.UNAVAILABLE``
+    holds while the database is away; what is then left in the list is to be written again.
+    """
+    completed = [each for each in finished if each[1] is COMPLETED]
+    dead = [each for each in finished if each[1].status == Status.DEAD]
+    others = [
+        each
+        for each in finished
+        if each[1] is not COMPLETED and each[1].status != Status.DEAD
+    ]
+    if completed:
+        done = leases.complete(connection, [job for job, _ in completed])
+        _report(completed, done)
+        finished[:] = others + dead
+    if others:
+        _write_isolated(connection, others, worker=worker)
+        finished[:] = dead
+    for job, outcome in dead:
+        _write_dead(job, outcome, worker=worker)
+        finished.pop(0)
+
+
+def _write_isolated(connection: Executes, finished: Finished, *, worker: str) -> None:
+    try:
+        done = leases.finish(connection, finished, worker=worker)
+    except UNAVAILABLE:
+        raise
+    except (psycopg.Error, DatabaseError):
+        if len(finished) > 1:
+            for each in finished:
+                _write_isolated(connection, [each], worker=worker)
+            return
+        job = finished[0][0]
+        log.exception(Event.FINISH_FAILED, extra={"job_id": job.id, "type": job.type})
+        return
+    _report(finished, done)
+
+
+def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
+    """The death and what its receivers make of it commit together."""
+    try:
+        with transaction.atomic():
+            done = leases.finish(
+                TransactionConnection(), [(job, outcome)], worker=worker
+            )
+            if done:
+                announce_death(Job.objects.get(pk=job.id), outcome.error or "")
+    except UNAVAILABLE:
+        close_old_connections()
+        raise
+    except (psycopg.Error, DatabaseError):
+        log.exception(Event.FINISH_FAILED, extra={"job_id": job.id, "type": job.type})
+        return
+    _report([(job, outcome)], done)
+
+
+def announce_death(job: Job, error: str) -> None:
+    """Send ``job_dead`` within the open transaction; a broken receiver must not keep a job alive."""
+    facts = {"job_id": job.id, "type": job.type}
+    try:
+        with transaction.atomic():
+            for receiver, result in job_dead.send_robust(
+                sender=Job, job=job, error=error
+            ):
+                if isinstance(result, UNAVAILABLE):
+                    raise result
+                if isinstance(result, Exception):
+                    name = getattr(receiver, "__qualname__", repr(receiver))
+                    log.error(
+                        Event.DEAD_RECEIVER_FAILED,
+                        extra={**facts, "receiver": name},
+                        exc_info=result,
+                    )
+    except UNAVAILABLE:
+        raise
+    except DatabaseError:
+        log.exception(Event.DEAD_RECEIVER_FAILED, extra=facts)
+
+
+def _report(finished: Finished, done: set[object]) -> None:
+    for job, outcome in finished:
+        facts = {
+            "job_id": job.id,
+            "type": job.type,
+            "ref_id": job.ref_id,
+            "attempt": job.attempts,
+        }
+        if job.id not in done:
+            log.warning(Event.LEASE_LOST, extra={**facts, "lease_seq": job.lease_seq})
+        elif outcome is COMPLETED:
+            log.debug(Event.COMPLETED, extra=facts)
+        elif outcome.status == Status.DEAD:
+            log.error(Event.DEAD, extra={**facts, "error": outcome.error})
+        elif outcome is NOT_BEGUN:
+            log.info(Event.RELEASED, extra=facts)
+        elif outcome.error is None:
+            log.info(
+                Event.SNOOZED, extra={**facts, "delay": outcome.delay.total_seconds()}
+            )
+        else:
+            log.warning(
+                Event.FAIL_RETRY,
+                extra={
+                    **facts,
+                    "max_attempts": job.max_attempts,
+                    "delay": round(outcome.delay.total_seconds(), 3),
+                    "error": outcome.error,
+                },
+            )

@@ -1,0 +1,101 @@
+"""``manage.py runjobs``: the worker, in the foreground, for a supervisor."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from jobs.connection import UNAVAILABLE, Outage
+from jobs.events import Event
+from jobs.process import EXIT_SHUTDOWN_TIMEOUT, Worker
+from jobs.schema import unapplied_migrations
+
+log = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = (
+        "Run the worker: takes jobs from the queue and ticks the periodic runners until SIGTERM or "
+        "SIGINT. Exit status: 0 after a clean stop, 1 when a part of it failed, 3 when running handlers "
+        "did not end within JOBS_SHUTDOWN_GRACE."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--workers",
+            type=_positive,
+            metavar="N",
+            help="threads (default: JOBS_WORKERS)",
+        )
+        parser.add_argument(
+            "--queues",
+            type=_names,
+            metavar="A,B",
+            help="serve these queues only (default: all but those of other hosts)",
+        )
+        parser.add_argument(
+            "--drain",
+            action="store_true",
+            help="end when nothing is due any more; runs no periodic runners",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.JOBS_ENABLED:
+            log.warning(Event.MODULE_DISABLED, extra={"setting": "JOBS_ENABLED"})
+            self.stdout.write(
+                "JOBS_ENABLED is false: neither workers nor runners start."
+            )
+            return
+        self._wait_for_schema()
+        worker = Worker(
+            threads=options["workers"], queues=options["queues"], drain=options["drain"]
+        )
+        status = worker.run()
+        if status == EXIT_SHUTDOWN_TIMEOUT:
+            # A handler that does not stop must not keep the process from ending.
+            logging.shutdown()
+            os._exit(status)
+        sys.exit(status)
+
+    def _wait_for_schema(self) -> None:
+        """Wait for the database; refuse to work on tables that are not what this code expects."""
+        outage = Outage("start")
+        while True:
+            try:
+                missing = unapplied_migrations()
+                break
+            except UNAVAILABLE as error:
+                connection.close()
+                threading.Event().wait(outage.failed(error))
+        outage.passed()
+        if missing:
+            raise CommandError(
+                f"the database lacks {len(missing)} migrations ({missing[0]} …): run `manage.py migrate`"
+            )
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 1 on, got {text!r}"
+        )
+    return number
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("must name at least one queue")
+    return names

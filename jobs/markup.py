@@ -1,0 +1,46 @@
+"""Pieces of HTML for the admin's pages of this app. What comes in is escaped here."""
+
+from __future__ import annotations
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from jobs.display import first_line
+
+NOTHING = "-"
+
+_GOOD = frozenset({"completed", "alive", "on schedule"})
+_BAD = frozenset({"dead", "failed", "lost", "overdue"})
+_BUSY = frozenset({"running", "stopping"})
+
+
+def badge(state: str) -> SafeString:
+    """The state as a word on a colour that goes with it."""
+    for kind, states in (("good", _GOOD), ("bad", _BAD), ("busy", _BUSY)):
+        if state in states:
+            return format_html('<span class="state state-{}">{}</span>', kind, state)
+    return format_html('<span class="state">{}</span>', state)
+
+
+def block(text: str) -> SafeString | str:
+    """Text as it was written, with its lines."""
+    return format_html('<pre class="text">{}</pre>', text) if text else NOTHING
+
+
+def cut(text: str) -> SafeString | str:
+    """The first line, short; the rest shows when the pointer is over it."""
+    line = first_line(text)
+    if not line:
+        return NOTHING
+    return format_html('<span class="cut" title="{}">{}</span>', text, line)
+
+
+def folded(summary: str, text: str) -> SafeString:
+    """Text that opens on a click."""
+    if not text:
+        return mark_safe("")
+    return format_html(
+        '<details><summary>{}</summary><pre class="text">{}</pre></details>',
+        summary,
+        text,
+    )

@@ -1,0 +1,201 @@
+"""The threads that do the work: each claims a batch, runs it, and writes what became of it in one statement.
+
+Batches are never handed from thread to thread job by job (measured: a factor of 20, by the interpreter's lock).
+Only what waits behind a slow job is taken over by an idle thread, or given back to the table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+
+from django.conf import settings
+
+from jobs import leases, registry
+from jobs.connection import QueueConnection
+from jobs.estimates import Estimates
+from jobs.finisher import write
+from jobs.leases import Claim, LeasedJob
+from jobs.outcomes import NOT_BEGUN, interrupted
+from jobs.selection import Queues
+from jobs.thread import Execution, WorkerThread
+
+STUCK_AFTER = 1.0
+"""Seconds after which what waits behind a running job is given back."""
+
+_UNKNOWN_TYPES_EVERY = 30.0
+_UNKNOWN_TYPES_BATCH = 20
+
+
+class Pool:
+    """``threads`` worker threads over one set of queues.
+
+    With ``drain`` the threads end when nothing is due any more; otherwise they wait for work until
+    :meth:`stop`.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker: str,
+        threads: int,
+        queues: Queues,
+        lease: dt.timedelta,
+        drain: bool = False,
+    ) -> None:
+        self.worker = worker
+        self.queues = queues
+        self.lease = lease
+        self.estimates = Estimates()
+        self.drain = drain
+        self.stopping = threading.Event()
+        self._condition = threading.Condition()
+        self._generation = 0
+        self._connection = QueueConnection()
+        self._unknown_types_due = (
+            time.monotonic() + random.uniform(0, 1) * _UNKNOWN_TYPES_EVERY  # noqa: S311
+        )
+        self.threads = [WorkerThread(self, number) for number in range(1, threads + 1)]
+
+    def start(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """Have the waiting threads look for work now."""
+        with self._condition:
+            self._generation += 1
+            self._condition.notify_all()
+
+    @property
+    def generation(self) -> int:
+        """Changes with every wake-up: read before a claim, so that none is missed between claim and wait."""
+        return self._generation
+
+    def wait_for_work(self, generation: int, seconds: float | None = None) -> None:
+        """Wait for a wake-up after ``generation``, at most a poll interval, jittered so that threads spread."""
+        if seconds is None:
+            poll: dt.timedelta = settings.JOBS_POLL_INTERVAL
+            seconds = poll.total_seconds() * random.uniform(0.8, 1.2)  # noqa: S311
+        with self._condition:
+            self._condition.wait_for(
+                lambda: self._generation != generation or self.stopping.is_set(),
+                seconds,
+            )
+
+    def claim_wanted(self) -> Claim:
+        """What a thread of this pool asks for next."""
+        return Claim(
+            worker=self.worker,
+            lease=self.lease,
+            queues={name: self.estimates.limit(name) for name in self.queues.names()},
+            costs=self.estimates.costs(registry.job_types()),
+        )
+
+    def take_over(self, taker: WorkerThread) -> list[LeasedJob]:
+        """A job that waits behind another thread's running one, or nothing."""
+        for thread in self.threads:
+            if thread is not taker and thread.running_for() > 0:
+                job = thread.pop_last_waiting()
+                if job is not None:
+                    return [job]
+        return []
+
+    def busy(self, besides: WorkerThread) -> bool:
+        """Whether another thread has work in hand, which may yet bring more."""
+        return any(
+            thread.has_work() for thread in self.threads if thread is not besides
+        )
+
+    def held(self) -> list[LeasedJob]:
+        """Everything whose lease is this pool's: waiting, running, or done and not yet written."""
+        return [job for thread in self.threads for job in thread.held()]
+
+    def running(self) -> list[Execution]:
+        """The executions under way."""
+        return [execution for thread in self.threads if (execution := thread.execution)]
+
+    def extended(self, trusted_until: float, lost: Iterable[uuid.UUID]) -> None:
+        """Take in a heartbeat: until when the leases may be trusted (monotonic), and which have passed on."""
+        gone = set(lost)
+        for thread in self.threads:
+            thread.extended(trusted_until, gone)
+
+    def tend(self) -> None:
+        """Called every second or so: free what is stuck behind slow jobs, take in types that nobody knows.
+
+        Raises what ``UNAVAILABLE`` holds while the database is away.
+        """
+        for thread in self.threads:
+            if thread.running_for() > STUCK_AFTER:
+                thread.flush_done(self._connection)
+                self.give_back(thread.pop_all_waiting())
+        if time.monotonic() >= self._unknown_types_due:
+            self._unknown_types_due = time.monotonic() + _UNKNOWN_TYPES_EVERY
+            self._take_unknown_types()
+
+    def give_back(self, jobs: Sequence[LeasedJob]) -> None:
+        """Return leased jobs whose handlers were not called; their attempts are given back."""
+        if jobs:
+            write(
+                self._connection, [(job, NOT_BEGUN) for job in jobs], worker=self.worker
+            )
+
+    def stop(self) -> None:
+        """Claim no more, ask the running handlers to come to an end, and give back what was not begun.
+
+        Raises what ``UNAVAILABLE`` holds where the giving back fails; the rest is done by then.
+        """
+        self.stopping.set()
+        self.wake()
+        for execution in self.running():
+            execution.context.notify_stop()
+        self.give_back(
+            [job for thread in self.threads for job in thread.pop_all_waiting()]
+        )
+
+    def join(self, deadline: float) -> bool:
+        """Wait for the threads until ``deadline`` (monotonic); return whether all have ended."""
+        for thread in self.threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def abandon(self) -> list[LeasedJob]:
+        """Give back the leases of the executions that did not end in time, and return these jobs.
+
+        What the handlers still do can't be written any more: their leases have passed on.
+        """
+        executions = self.running()
+        for execution in executions:
+            execution.context.notify_lease_lost()
+        error = f"interrupted: still running {settings.JOBS_SHUTDOWN_GRACE} after the worker was told to stop"
+        jobs = [execution.job for execution in executions]
+        if jobs:
+            write(
+                self._connection,
+                [(job, interrupted(error)) for job in jobs],
+                worker=self.worker,
+            )
+        return jobs
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _take_unknown_types(self) -> None:
+        jobs = leases.claim_unknown(
+            self._connection,
+            self.claim_wanted(),
+            grace=settings.JOBS_UNKNOWN_TYPE_GRACE,
+            most=_UNKNOWN_TYPES_BATCH,
+        )
+        # They fail without a handler being called, so no thread is needed.
+        outcomes = [
+            (job, outcome)
+            for job in jobs
+            if (outcome := Execution(job).run()) is not None
+        ]
+        write(self._connection, outcomes, worker=self.worker)

@@ -1,0 +1,62 @@
+"""The questions that people and the doctor ask of the queue's tables, as SQL."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from jobs.models import Job, RunnerState, WorkerProcess
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Jobs by where they are in their life."""
+
+    def pending(self) -> JobQuerySet:
+        return self.filter(status="pending")
+
+    def due(self) -> JobQuerySet:
+        """Pending and not before its time."""
+        return self.pending().filter(run_at__lte=Now())
+
+    def running(self) -> JobQuerySet:
+        return self.filter(status="running")
+
+    def expired(self) -> JobQuerySet:
+        """Running under a lease that nobody extended in time."""
+        return self.running().filter(lease_until__lt=Now())
+
+    def dead(self) -> JobQuerySet:
+        return self.filter(status="dead")
+
+    def retryable(self) -> JobQuerySet:
+        """What an operator may retry: never a live job, never one that completed."""
+        return self.filter(status__in=("dead", "cancelled"))
+
+    def count_by_status(self) -> dict[str, int]:
+        """How many jobs there are in each status; statuses without a job are left out."""
+        rows = self.order_by().values_list("status").annotate(n=models.Count("*"))
+        return dict(rows)
+
+
+class RunnerStateQuerySet(models.QuerySet["RunnerState"]):
+    """Runners by their schedule."""
+
+    def overdue(self, slack: dt.timedelta) -> RunnerStateQuerySet:
+        """Whose next tick is more than ``slack`` in the past."""
+        return self.filter(next_run_at__lt=Now() - slack)
+
+
+class WorkerProcessQuerySet(models.QuerySet["WorkerProcess"]):
+    """Worker processes by their heartbeat."""
+
+    def alive(self, within: dt.timedelta) -> WorkerProcessQuerySet:
+        """Those whose last heartbeat is at most ``within`` old."""
+        return self.filter(beat_at__gte=Now() - within)
+
+    def lost(self, within: dt.timedelta) -> WorkerProcessQuerySet:
+        """Those that gave no heartbeat for longer than ``within``."""
+        return self.exclude(pk__in=self.alive(within).values("pk"))

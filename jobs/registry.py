@@ -1,0 +1,166 @@
+"""Which handler runs which type of job, and which runners tick.
+
+Apps fill both from modules named ``handlers`` and ``runners``, which :class:`jobs.apps.JobsConfig` imports.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import difflib
+import inspect
+import threading
+import typing
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from django.conf import settings
+
+from jobs.context import JobContext
+from jobs.exceptions import UnknownJobType
+from jobs.models import Priority
+
+Handler = Callable[[JobContext, typing.Any], None]
+Backoff = Callable[[int], dt.timedelta]
+Summary = Mapping[str, int]
+Tick = Callable[[threading.Event], Summary]
+
+DEFAULT_QUEUE = "default"
+DEFAULT_MAX_ATTEMPTS = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobType:
+    """A registered type of job: its handler and the defaults of its jobs.
+
+    ``backoff`` maps the number of the attempt that failed (from 1) to the delay before the next;
+    None is the queue's own (``JOBS_BACKOFF_BASE``, ``JOBS_BACKOFF_MAX``). ``timeout`` is what the handler
+    sees as ``context.remaining``.
+    """
+
+    name: str
+    handler: Handler
+    queue: str = DEFAULT_QUEUE
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    priority: Priority = Priority.NORMAL
+    backoff: Backoff | None = None
+    timeout: dt.timedelta | None = None
+
+    @cached_property
+    def payload_type(self) -> type | None:
+        """The dataclass that the handler's second parameter is annotated with, or None for a plain dict."""
+        parameter = list(inspect.signature(self.handler).parameters)[1]
+        annotation = typing.get_type_hints(self.handler).get(parameter)
+        return annotation if dataclasses.is_dataclass(annotation) else None  # type: ignore[return-value]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Runner:
+    """A periodic runner; its interval and switch are the settings that its name spells."""
+
+    name: str
+    tick: Tick
+
+    @property
+    def interval(self) -> dt.timedelta:
+        value: dt.timedelta = getattr(settings, f"JOBS_{self.name.upper()}_INTERVAL")
+        return value
+
+    @property
+    def enabled(self) -> bool:
+        return bool(getattr(settings, f"JOBS_{self.name.upper()}_ENABLED"))
+
+
+_job_types: dict[str, JobType] = {}
+_runners: dict[str, Runner] = {}
+
+
+def job_handler(
+    name: str,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+    priority: Priority = Priority.NORMAL,
+    backoff: Backoff | None = None,
+    timeout: dt.timedelta | None = None,
+) -> Callable[[Handler], Handler]:
+    """Register the decorated ``handler(context, payload)`` under the job type ``name``.
+
+    Raises ValueError where the name is taken, ``max_attempts`` is below 1 or the
+    handler does not take two arguments.
+    """
+
+    def register(handler: Handler) -> Handler:
+        if name in _job_types and _job_types[name].handler is not handler:
+            raise ValueError(
+                f"job type {name!r} already has a handler: {_job_types[name].handler!r}"
+            )
+        if max_attempts < 1:
+            raise ValueError(
+                f"job type {name!r}: max_attempts must be at least 1, got {max_attempts}"
+            )
+        if len(inspect.signature(handler).parameters) != 2:
+            raise ValueError(
+                f"job type {name!r}: a handler takes (context, payload), got {handler!r}"
+            )
+        _job_types[name] = JobType(
+            name=name,
+            handler=handler,
+            queue=queue,
+            max_attempts=max_attempts,
+            priority=priority,
+            backoff=backoff,
+            timeout=timeout,
+        )
+        return handler
+
+    return register
+
+
+def runner(name: str) -> Callable[[Tick], Tick]:
+    """Register the decorated ``tick(stop) -> summary`` as the periodic runner ``name``.
+
+    It ticks every ``JOBS_<NAME>_INTERVAL`` while ``JOBS_<NAME>_ENABLED``. ``stop`` is set when the worker
+    shuts down; the summary is what the tick did, as counts.
+    """
+
+    def register(tick: Tick) -> Tick:
+        if name in _runners and _runners[name].tick is not tick:
+            raise ValueError(
+                f"runner {name!r} is already registered: {_runners[name].tick!r}"
+            )
+        _runners[name] = Runner(name=name, tick=tick)
+        return tick
+
+    return register
+
+
+def job_type(name: str) -> JobType:
+    """The registered type; raises :class:`UnknownJobType`, which names the closest ones."""
+    try:
+        return _job_types[name]
+    except KeyError:
+        close = difflib.get_close_matches(name, _job_types, n=3)
+        hint = (
+            f"did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else "is its app installed?"
+        )
+        raise UnknownJobType(
+            f"no handler is registered for job type {name!r}; {hint}"
+        ) from None
+
+
+def find_job_type(name: str) -> JobType | None:
+    """The registered type, or None."""
+    return _job_types.get(name)
+
+
+def job_types() -> Mapping[str, JobType]:
+    """Every registered type by name."""
+    return _job_types
+
+
+def runners() -> Mapping[str, Runner]:
+    """Every registered runner by name."""
+    return _runners

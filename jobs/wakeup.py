@@ -1,0 +1,121 @@
+"""Telling the workers, after a commit, that there is new work.
+
+NOTIFY inside the enqueuing transaction would take a lock that makes all commits queue up (measured: 5,511
+against 1,366 inserts/s with 32 clients). So it is sent afterwards, by a thread of its own over a connection of its own, and
+what comes in within ``DEBOUNCE`` goes out as one. A notification that is lost costs one poll interval.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Iterable
+
+from jobs.connection import QueueConnection
+from jobs.events import Event
+
+CHANNEL = "acw_jobs"
+DEBOUNCE = 0.01
+"""Seconds."""
+
+IDLE = 60.0
+"""Seconds after which an unused connection is closed."""
+
+_PAYLOAD_LIMIT = 7_900
+"""PostgreSQL takes fewer than 8,000 bytes."""
+
+log = logging.getLogger(__name__)
+
+
+class Notifier:
+    """Sends what :meth:`wake` is told, from a thread that lives while there is something to send."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._queues: set[str] = set()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def wake(self, queues: Iterable[str]) -> None:
+        """Have the workers of these queues look for work. Returns at once."""
+        with self._condition:
+            self._queues.update(queues)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="acw-notify", daemon=True
+                )
+                self._thread.start()
+            self._condition.notify_all()
+
+    def close(self, timeout: float) -> None:
+        """Send what is left and end the thread, within ``timeout`` seconds; it starts again when needed."""
+        with self._condition:
+            thread = self._thread
+            self._closing = True
+            self._condition.notify_all()
+        if thread is not None:
+            thread.join(timeout)
+        self._closing = False
+
+    def _run(self) -> None:
+        with QueueConnection() as connection:
+            while queues := self._next():
+                try:
+                    connection.execute(
+                        "SELECT pg_notify(%s, %s)", [CHANNEL, _message(queues)]
+                    )
+                except (
+                    Exception
+                ):  # a wake-up is only a hint, and its thread must outlive every error
+                    connection.close()
+                    log.warning(
+                        Event.NOTIFY_FAILED,
+                        extra={"queues": sorted(queues)},
+                        exc_info=True,
+                    )
+                with self._condition:
+                    self._condition.wait_for(lambda: self._closing, DEBOUNCE)
+
+    def _next(self) -> set[str]:
+        """The queues to notify; none once nobody needed it for a while."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._queues or self._closing, IDLE)
+            queues, self._queues = self._queues, set()
+            if not queues:
+                self._thread = None
+            return queues
+
+
+def _message(queues: set[str]) -> str:
+    """The queues' names; empty, which means any, where they are too many."""
+    message = ",".join(sorted(queues))
+    return message if len(message.encode()) <= _PAYLOAD_LIMIT else ""
+
+
+_notifier = Notifier()
+
+
+def wake(queues: Iterable[str]) -> None:
+    """Have the workers of these queues look for work; see :class:`Notifier`."""
+    _notifier.wake(queues)
+
+
+def close(timeout: float) -> None:
+    """Send what is left and close the connection; see :meth:`Notifier.close`."""
+    _notifier.close(timeout)
+
+
+def _flush_at_exit() -> None:
+    close(timeout=1.0)
+
+
+def _forget_after_fork() -> None:
+    """The thread and the connection stay with the parent."""
+    global _notifier
+    _notifier = Notifier()
+
+
+atexit.register(_flush_at_exit)
+os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,61 @@
+"""What the queue's tests share: claims, leased jobs, and awaiting what other threads do."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jobs.identifiers import uuid7
+from jobs.leases import Claim, LeasedJob
+
+PATIENCE = 20.0
+"""Seconds after which a test gives up on what should come at once."""
+
+
+def claim_for(
+    worker: str = "w1",
+    *,
+    types: tuple[str, ...] = ("test.noop",),
+    queues: dict[str, int] | None = None,
+    lease: dt.timedelta = dt.timedelta(minutes=5),
+    cost: float = 0.001,
+) -> Claim:
+    """What a worker asks for."""
+    return Claim(
+        worker=worker,
+        lease=lease,
+        queues=queues or {"default": 100},
+        costs=dict.fromkeys(types, cost),
+    )
+
+
+def leased_job(**values: Any) -> LeasedJob:
+    """A job as a claim returns it, without a row."""
+    now = dt.datetime.now(dt.UTC)
+    defaults: dict[str, Any] = {
+        "id": uuid7(),
+        "type": "test.noop",
+        "ref_id": None,
+        "queue": "default",
+        "priority": 2,
+        "payload": "{}",
+        "attempts": 1,
+        "max_attempts": 5,
+        "lease_seq": 1,
+        "run_at": now,
+        "created_at": now,
+        "started_at": now,
+    }
+    return LeasedJob(**{**defaults, **values})
+
+
+def await_true(condition: Callable[[], object], what: str) -> None:
+    """Look again and again until ``condition`` holds; fail, naming ``what``, where it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never came true: {what}")
+        threading.Event().wait(0.01)

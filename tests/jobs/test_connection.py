@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from jobs.connection import UNAVAILABLE, Outage, QueueConnection, TransactionConnection
+from jobs.events import Event
+
+
+def backend(connection: QueueConnection) -> int:
+    pid: int = connection.execute("SELECT pg_backend_pid()", [])[0][0]
+    return pid
+
+
+def test_it_is_a_connection_of_its_own(queue_connection: QueueConnection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        assert cursor.fetchone() != (backend(queue_connection),)
+
+
+def test_each_statement_commits_by_itself(
+    queue_connection: QueueConnection, second_connection: QueueConnection
+) -> None:
+    queue_connection.execute(
+        "INSERT INTO job_runners (name, interval) VALUES ('x', '1 h')", []
+    )
+    assert second_connection.execute("SELECT name FROM job_runners", []) == [("x",)]
+
+
+def test_a_statement_without_rows_returns_none(
+    queue_connection: QueueConnection,
+) -> None:
+    assert queue_connection.execute("SET application_name = 'x'", []) == []
+
+
+def test_a_connection_that_was_cut_is_replaced_at_the_next_statement(
+    queue_connection: QueueConnection, second_connection: QueueConnection
+) -> None:
+    before = backend(queue_connection)
+    second_connection.execute("SELECT pg_terminate_backend(%s)", [before])
+    with pytest.raises(UNAVAILABLE):
+        backend(queue_connection)
+    assert backend(queue_connection) != before
+
+
+def test_a_server_that_turned_read_only_costs_the_connection(
+    queue_connection: QueueConnection,
+) -> None:
+    """As after a failover: whoever stays connected would fail for ever."""
+    before = backend(queue_connection)
+    queue_connection.execute("SET default_transaction_read_only = on", [])
+    with pytest.raises(UNAVAILABLE):
+        queue_connection.execute("DELETE FROM jobs", [])
+    assert backend(queue_connection) != before
+    assert queue_connection.execute("DELETE FROM jobs", []) == []
+
+
+def test_an_error_in_a_statement_keeps_the_connection(
+    queue_connection: QueueConnection,
+) -> None:
+    before = backend(queue_connection)
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        queue_connection.execute("SELECT FROM no_such_table", [])
+    assert backend(queue_connection) == before
+
+
+def test_closing_twice_is_harmless(queue_connection: QueueConnection) -> None:
+    backend(queue_connection)
+    queue_connection.close()
+    queue_connection.close()
+
+
+@pytest.mark.django_db
+def test_a_transaction_connection_writes_in_the_open_transaction() -> None:
+    with transaction.atomic():
+        TransactionConnection().execute(
+            "INSERT INTO job_runners (name, interval) VALUES (%s, '1 h')", ["x"]
+        )
+        transaction.set_rollback(True)
+    assert TransactionConnection().execute("SELECT name FROM job_runners", []) == []
+
+
+def test_an_outage_is_logged_at_its_start_and_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage = Outage("part")
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        outage.passed()
+        for _ in range(5):
+            outage.failed(psycopg.OperationalError("gone"))
+        outage.passed()
+        outage.passed()
+    assert [record.msg for record in caplog.records] == [
+        Event.DATABASE_UNAVAILABLE,
+        Event.DATABASE_RECOVERED,
+    ]
+
+
+def test_its_pauses_grow_up_to_a_limit() -> None:
+    outage = Outage("part")
+    wait: Callable[[], float] = lambda: outage.failed(psycopg.OperationalError())  # noqa: E731
+    pauses = [wait() for _ in range(60)]
+    assert pauses[0] <= 0.1
+    assert max(pauses) <= 5
+    assert min(pauses[10:]) >= 2.5

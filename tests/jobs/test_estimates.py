@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from jobs.estimates import Estimates
+from jobs.leases import BATCH_SECONDS, LARGEST_BATCH
+
+
+def test_what_was_never_seen_is_taken_alone() -> None:
+    estimates = Estimates()
+    assert estimates.cost("new") == BATCH_SECONDS
+    assert estimates.limit("new") == 1
+
+
+def test_quick_jobs_come_by_the_hundred() -> None:
+    estimates = Estimates()
+    estimates.record("quick", "default", 0.00001)
+    assert estimates.limit("default") == LARGEST_BATCH
+    assert estimates.cost("quick") == 0.00001
+
+
+def test_slow_jobs_come_alone() -> None:
+    estimates = Estimates()
+    estimates.record("fetch", "default", 5.0)
+    assert estimates.limit("default") == 1
+    assert estimates.cost("fetch") == 5.0
+
+
+def test_a_batch_is_worth_a_fixed_time() -> None:
+    estimates = Estimates()
+    estimates.record("some", "default", BATCH_SECONDS / 20)
+    assert estimates.limit("default") == 20
+
+
+def test_a_type_that_turns_slow_or_quick_is_followed() -> None:
+    estimates = Estimates()
+    estimates.record("some", "default", 0.0001)
+    for _ in range(20):
+        estimates.record("some", "default", 1.0)
+    assert estimates.cost("some") > 0.9
+    for _ in range(40):
+        estimates.record("some", "default", 0.0001)
+    assert estimates.limit("default") > 50
+
+
+def test_an_unmeasurably_quick_job_divides_by_nothing() -> None:
+    estimates = Estimates()
+    estimates.record("none", "default", 0.0)
+    assert estimates.limit("default") == LARGEST_BATCH
+    assert estimates.costs(["none"])["none"] > 0

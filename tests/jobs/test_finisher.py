@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from jobs import leases, outcomes
+from jobs.connection import TransactionConnection
+from jobs.enqueue import NewJob, enqueue_many
+from jobs.events import Event
+from jobs.finisher import write
+from jobs.leases import LeasedJob
+from jobs.models import Job, Status
+from jobs.signals import job_dead
+from tests.jobs.support import claim_for, leased_job
+
+SECOND = dt.timedelta(seconds=1)
+Connect = Callable[[Callable[..., None]], None]
+
+
+@pytest.fixture
+def connected() -> Iterator[Connect]:
+    """Connects receivers of ``job_dead`` for one test."""
+    receivers = []
+
+    def connect(receiver: Callable[..., None]) -> None:
+        receivers.append(receiver)
+        job_dead.connect(receiver)
+
+    before = job_dead.receivers
+    job_dead.receivers = []
+    job_dead.sender_receivers_cache.clear()
+    yield connect
+    job_dead.receivers = before
+    job_dead.sender_receivers_cache.clear()
+
+
+@pytest.fixture
+def batch(transaction_connection: TransactionConnection, noop: str) -> list[LeasedJob]:
+    enqueue_many([NewJob(type=noop) for _ in range(3)])
+    return leases.claim(transaction_connection, claim_for())
+
+
+def statuses() -> list[str]:
+    return list(Job.objects.order_by("id").values_list("status", flat=True))
+
+
+def test_a_mixed_batch_is_written_and_each_end_is_an_event(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wanted = [
+        outcomes.COMPLETED,
+        outcomes.retry(SECOND, error="again"),
+        outcomes.dead("gone"),
+    ]
+    finished = list(zip(batch, wanted, strict=True))
+    with caplog.at_level(logging.DEBUG, logger="jobs"):
+        write(transaction_connection, finished, worker="w1")
+    assert finished == []
+    assert statuses() == [Status.COMPLETED, Status.PENDING, Status.DEAD]
+    assert [record.msg for record in caplog.records] == [
+        Event.COMPLETED,
+        Event.FAIL_RETRY,
+        Event.DEAD,
+    ]
+    retried: Any = caplog.records[1]
+    assert (retried.job_id, retried.attempt, retried.error) == (batch[1].id, 1, "again")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "event"),
+    [(outcomes.NOT_BEGUN, Event.RELEASED), (outcomes.snooze(SECOND), Event.SNOOZED)],
+)
+def test_what_goes_back_without_a_failure_has_its_own_event(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+    outcome: outcomes.Outcome,
+    event: Event,
+) -> None:
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        write(transaction_connection, [(batch[0], outcome)], worker="w1")
+    assert [record.msg for record in caplog.records] == [event]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [outcomes.COMPLETED, outcomes.retry(SECOND, error="x"), outcomes.dead("x")],
+)
+def test_a_lost_lease_is_logged_and_nothing_written(
+    transaction_connection: TransactionConnection,
+    caplog: pytest.LogCaptureFixture,
+    outcome: outcomes.Outcome,
+    connected: Connect,
+) -> None:
+    told: list[Any] = []
+    connected(lambda **kwargs: told.append(kwargs))
+    write(transaction_connection, [(leased_job(), outcome)], worker="w1")
+    assert [record.msg for record in caplog.records] == [Event.LEASE_LOST]
+    assert told == []
+
+
+def test_a_death_is_announced_with_the_row_as_it_was_written(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    connected: Connect,
+) -> None:
+    told: list[tuple[Any, str, str]] = []
+    receiver = lambda **kwargs: told.append(  # noqa: E731
+        (kwargs["job"].pk, kwargs["job"].status, kwargs["error"])
+    )
+    connected(receiver)
+    write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
+    assert told == [(batch[0].id, Status.DEAD, "gone")]
+
+
+def test_a_broken_receiver_neither_keeps_the_job_alive_nor_undoes_another(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+    connected: Connect,
+) -> None:
+    told: list[Any] = []
+
+    @transaction.atomic
+    def broken(**kwargs: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT no_such_column")
+
+    def works(**kwargs: Any) -> None:
+        told.append(kwargs["job"].pk)
+        Job.objects.filter(pk=kwargs["job"].pk).update(ref_id="told")
+
+    connected(broken)
+    connected(works)
+    write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
+    job = Job.objects.get(pk=batch[0].id)
+    assert (job.status, job.ref_id) == (Status.DEAD, "told")
+    assert Event.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
+
+
+def test_even_a_receiver_that_leaves_the_transaction_aborted_does_not(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+    connected: Connect,
+) -> None:
+    def broken(**kwargs: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT no_such_column")
+
+    connected(broken)
+    write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
+    assert Job.objects.get(pk=batch[0].id).status == Status.DEAD
+    assert Event.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
+
+
+def test_one_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Savepoints(TransactionConnection):
+        """In autocommit a failed statement undoes itself only; here a savepoint stands in for that."""
+
+        def execute(self, query: str, parameters: Any) -> list[Any]:
+            with transaction.atomic():
+                return super().execute(query, parameters)
+
+    bad = outcomes.retry(dt.timedelta(days=999_999_999), error="too far in the future")
+    good = outcomes.retry(SECOND, error="x")
+    write(
+        Savepoints(), [(batch[0], good), (batch[1], bad), (batch[2], good)], worker="w1"
+    )
+    assert statuses() == [Status.PENDING, Status.RUNNING, Status.PENDING]
+    assert Event.FINISH_FAILED in [record.msg for record in caplog.records]
+
+
+def test_what_was_written_before_the_database_went_is_not_written_again(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(*args: object, **kwargs: object) -> object:
+        raise psycopg.OperationalError("gone")
+
+    retry = outcomes.retry(SECOND, error="again")
+    finished = [(batch[0], outcomes.COMPLETED), (batch[1], retry)]
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "finish", away)
+        with pytest.raises(psycopg.OperationalError):
+            write(transaction_connection, finished, worker="w1")
+    assert finished == [(batch[1], retry)]
+    write(transaction_connection, finished, worker="w1")
+    assert statuses() == [Status.COMPLETED, Status.PENDING, Status.RUNNING]
+    assert Event.LEASE_LOST not in [record.msg for record in caplog.records]

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from jobs.context import JobContext
+from jobs.enqueue import NewJob, enqueue, enqueue_many
+from jobs.models import Attempt, Job, Status
+from jobs.pool import Pool
+from jobs.registry import job_handler
+from jobs.selection import Queues
+from tests.jobs.support import PATIENCE, await_true, leased_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Gate:
+    """A handler that says when it began and waits until it is let go, or told to stop."""
+
+    def __init__(self, *, stops: bool = True) -> None:
+        self.began = threading.Semaphore(0)
+        self.go = threading.Event()
+        self.stops = stops
+        self.contexts: list[JobContext] = []
+
+    def __call__(self, context: JobContext, payload: Any) -> None:
+        self.contexts.append(context)
+        self.began.release()
+        while not self.go.wait(0.01):
+            if self.stops and context.should_stop:
+                return
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    job_handler("test.gate")(lambda context, payload: gate(context, payload))
+    yield gate
+    gate.go.set()
+
+
+@pytest.fixture
+def pools() -> Iterator[list[Pool]]:
+    made: list[Pool] = []
+    yield made
+    for pool in made:
+        pool.stop()
+        for execution in pool.running():
+            execution.context.notify_stop()
+        if pool.threads[0].ident is not None:
+            assert pool.join(_soon())
+        pool.close()
+
+
+def _soon() -> float:
+    return time.monotonic() + PATIENCE
+
+
+def a_pool(pools: list[Pool], *, threads: int = 1, start: bool = True) -> Pool:
+    pool = Pool(
+        worker=f"w{len(pools)}",
+        threads=threads,
+        queues=Queues(["default"]),
+        lease=dt.timedelta(minutes=5),
+    )
+    pools.append(pool)
+    if start:
+        pool.start()
+    return pool
+
+
+def test_new_work_is_found_at_a_wake_up_without_waiting_for_the_poll(
+    pools: list[Pool], noop: str, settings: Settings
+) -> None:
+    settings.JOBS_POLL_INTERVAL = dt.timedelta(hours=1)
+    pool = a_pool(pools)
+    enqueue(noop)
+    pool.wake()
+    await_true(
+        lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "completed"
+    )
+
+
+def test_new_work_is_found_by_the_poll_where_no_wake_up_arrives(
+    pools: list[Pool], noop: str, settings: Settings
+) -> None:
+    settings.JOBS_POLL_INTERVAL = dt.timedelta(milliseconds=20)
+    a_pool(pools)
+    enqueue(noop)
+    await_true(
+        lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "completed"
+    )
+
+
+def test_a_wake_up_between_claim_and_wait_is_not_missed(
+    pools: list[Pool], settings: Settings
+) -> None:
+    settings.JOBS_POLL_INTERVAL = dt.timedelta(hours=1)
+    pool = a_pool(pools, start=False)
+    generation = pool.generation
+    pool.wake()
+    waiter = threading.Thread(target=pool.wait_for_work, args=[generation])
+    waiter.start()
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
+
+
+def test_what_waits_behind_a_slow_job_is_taken_over_by_an_idle_thread(
+    pools: list[Pool], gate: Gate, noop: str, settings: Settings
+) -> None:
+    settings.JOBS_POLL_INTERVAL = dt.timedelta(milliseconds=20)
+    pool = a_pool(pools, threads=2, start=False)
+    # Both look quick, so one thread takes them all, and then the first turns out slow.
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    enqueue("test.gate")
+    enqueue_many([NewJob(type=noop) for _ in range(20)])
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    await_true(
+        lambda: Job.objects.filter(status=Status.COMPLETED).count() == 20,
+        "the quick ones done",
+    )
+    assert Job.objects.running().get().type == "test.gate"
+
+
+def test_where_no_thread_is_idle_it_goes_back_to_the_table(
+    pools: list[Pool], gate: Gate, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.pool.STUCK_AFTER", 0.0)
+    pool = a_pool(pools, start=False)
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    first = enqueue(noop)
+    enqueue("test.gate")
+    enqueue_many([NewJob(type=noop) for _ in range(20)])
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    pool.tend()
+    assert Job.objects.pending().count() == 20
+    assert set(Job.objects.pending().values_list("attempts", "leased_by")) == {
+        (0, None)
+    }
+    # And what was done before the slow one is on record.
+    first.refresh_from_db()
+    assert first.status == Status.COMPLETED
+
+
+def test_a_stop_gives_back_what_was_not_begun_and_tells_what_runs(
+    pools: list[Pool], gate: Gate, noop: str
+) -> None:
+    pool = a_pool(pools, start=False)
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    running = enqueue("test.gate")
+    enqueue_many([NewJob(type=noop) for _ in range(20)])
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    pool.stop()
+    assert pool.join(_soon())
+    running.refresh_from_db()
+    assert running.status == Status.COMPLETED
+    assert Job.objects.pending().count() == 20
+    assert set(Job.objects.pending().values_list("attempts", flat=True)) == {0}
+    assert Attempt.objects.count() == 0
+
+
+def test_a_handler_that_does_not_stop_is_abandoned_and_writes_nothing_more(
+    pools: list[Pool], gate: Gate, settings: Settings
+) -> None:
+    settings.JOBS_SHUTDOWN_GRACE = dt.timedelta(0)
+    gate.stops = False
+    pool = a_pool(pools)
+    job = enqueue("test.gate")
+    pool.wake()
+    assert gate.began.acquire(timeout=PATIENCE)
+    pool.stop()
+    assert not pool.join(0)
+    assert [job.id for job in pool.abandon()] == [job.id]
+    job.refresh_from_db()
+    assert (job.status, job.attempts, job.leased_by) == (Status.PENDING, 0, None)
+    assert Attempt.objects.get().error.startswith("interrupted")
+    assert gate.contexts[0].lease_lost
+    gate.go.set()
+    assert pool.join(_soon())
+    job.refresh_from_db()
+    assert job.status == Status.PENDING
+
+
+def test_everything_it_holds_is_named_for_the_heartbeat(
+    pools: list[Pool], gate: Gate, noop: str
+) -> None:
+    pool = a_pool(pools, start=False)
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    ids = {
+        enqueue("test.gate").id,
+        *enqueue_many([NewJob(type=noop) for _ in range(5)]),
+    }
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    assert {job.id for job in pool.held()} == ids
+
+
+def test_a_lost_lease_reaches_the_handlers_context(
+    pools: list[Pool], gate: Gate
+) -> None:
+    pool = a_pool(pools)
+    job = enqueue("test.gate")
+    pool.wake()
+    assert gate.began.acquire(timeout=PATIENCE)
+    pool.extended(_soon(), [job.id])
+    assert gate.contexts[0].lease_lost
+
+
+def test_types_that_nobody_knows_fail_in_the_end(
+    pools: list[Pool], noop: str, settings: Settings
+) -> None:
+    settings.JOBS_UNKNOWN_TYPE_GRACE = dt.timedelta(minutes=10)
+    job = enqueue(noop, run_at=timezone.now() - dt.timedelta(hours=1))
+    Job.objects.update(type="test.newer")
+    pool = a_pool(pools, start=False)
+    pool._unknown_types_due = 0.0
+    pool.tend()
+    job.refresh_from_db()
+    assert (job.status, job.attempts) == (Status.PENDING, 1)
+    assert job.last_error == f"Unhandled job kind: test.newer, id: {job.id}"
+    assert job.run_at > timezone.now()
+
+
+def test_a_thread_with_nothing_to_spare_is_not_robbed(pools: list[Pool]) -> None:
+    pool = a_pool(pools, threads=2, start=False)
+    idle, other = pool.threads
+    other._waiting.append(leased_job())
+    assert pool.take_over(idle) == []
+    other._waiting.clear()

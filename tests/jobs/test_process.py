@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from jobs import registry
+from jobs.connection import QueueConnection
+from jobs.context import JobContext
+from jobs.enqueue import NewJob, enqueue, enqueue_many
+from jobs.events import Event
+from jobs.models import Job, Status, WorkerProcess
+from jobs.process import (
+    EXIT_CLEAN,
+    EXIT_PART_FAILED,
+    EXIT_SHUTDOWN_TIMEOUT,
+    Worker,
+    worker_name,
+)
+from tests.jobs.support import PATIENCE, await_true
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Running:
+    """A worker in a thread of its own, and its exit status once it has ended."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.status: int | None = None
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.status = self.worker.run()
+
+    def end(self) -> int | None:
+        self.worker.stop()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+        return self.status
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Running]]:
+    made: list[Running] = []
+
+    def start(**options: Any) -> Running:
+        running = Running(Worker(**options))
+        made.append(running)
+        return running
+
+    yield start
+    for running in made:
+        running.end()
+
+
+@pytest.fixture(autouse=True)
+def no_runners() -> None:
+    registry._runners.clear()
+
+
+def completed(count: int) -> Callable[[], bool]:
+    return lambda: Job.objects.filter(status=Status.COMPLETED).count() == count
+
+
+def test_a_name_is_of_its_host_and_process_and_no_other(settings: Settings) -> None:
+    settings.ACW_HOST = "here"
+    assert re.fullmatch(rf"here:{os.getpid()}:[0-9a-f]{{8}}", worker_name())
+    assert worker_name() != worker_name()
+
+
+def test_it_works_until_it_is_stopped_and_signs_off(
+    start: Callable[..., Running], noop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        running = start(threads=2)
+        enqueue_many([NewJob(type=noop) for _ in range(50)])
+        await_true(completed(50), "all completed")
+        await_true(
+            lambda: WorkerProcess.objects.count() == 1, "the process is announced"
+        )
+        assert running.end() == EXIT_CLEAN
+    assert WorkerProcess.objects.count() == 0
+    events = [record.msg for record in caplog.records]
+    assert events[0] == Event.MODULE_STARTED
+    assert events[-2:] == [Event.MODULE_STOPPING, Event.MODULE_STOPPED]
+
+
+def test_draining_ends_when_nothing_is_due(noop: str) -> None:
+    later = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    enqueue_many([NewJob(type=noop) for _ in range(300)])
+    enqueue(noop, run_at=later)
+    assert Worker(threads=2, drain=True).run() == EXIT_CLEAN
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 300, Status.PENDING: 1}
+
+
+def test_draining_includes_what_the_jobs_themselves_enqueue(noop: str) -> None:
+    def fan_out(context: JobContext, payload: Any) -> None:
+        enqueue_many([NewJob(type=noop) for _ in range(10)])
+
+    registry.job_handler("test.fan_out")(fan_out)
+    enqueue_many([NewJob(type="test.fan_out") for _ in range(5)])
+    assert Worker(threads=2, drain=True).run() == EXIT_CLEAN
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 55}
+
+
+def test_only_the_named_queues_are_served(noop: str) -> None:
+    enqueue(noop, queue="a")
+    enqueue(noop, queue="b")
+    Worker(threads=1, queues=["a"], drain=True).run()
+    assert Job.objects.get(queue="a").status == Status.COMPLETED
+    assert Job.objects.get(queue="b").status == Status.PENDING
+
+
+def test_a_handler_that_does_not_stop_within_the_grace_is_reported(
+    start: Callable[..., Running], settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.JOBS_SHUTDOWN_GRACE = dt.timedelta(milliseconds=50)
+    began, go = threading.Event(), threading.Event()
+
+    def stubborn(context: JobContext, payload: Any) -> None:
+        began.set()
+        go.wait(PATIENCE)
+
+    registry.job_handler("test.stubborn")(stubborn)
+    job = enqueue("test.stubborn")
+    running = start(threads=1)
+    assert began.wait(PATIENCE)
+    assert running.end() == EXIT_SHUTDOWN_TIMEOUT
+    go.set()
+    (record,) = [r for r in caplog.records if r.msg == Event.MODULE_SHUTDOWN_TIMEOUT]
+    assert record.jobs == [f"test.stubborn {job.id}"]  # type: ignore[attr-defined]
+    job.refresh_from_db()
+    assert (job.status, job.leased_by) == (Status.PENDING, None)
+    thread = running.worker.pool.threads[0]
+    thread.join(PATIENCE)
+    job.refresh_from_db()
+    assert job.status == Status.PENDING
+
+
+def test_a_part_that_fails_ends_the_process_for_its_supervisor(
+    start: Callable[..., Running],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(self: object) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr("jobs.heartbeat.Heartbeat.beat", broken)
+    running = start(threads=1)
+    running.thread.join(PATIENCE)
+    assert running.status == EXIT_PART_FAILED
+    assert Event.MODULE_PART_FAILED in [record.msg for record in caplog.records]
+
+
+def test_cut_connections_are_survived(
+    start: Callable[..., Running], noop: str, queue_connection: QueueConnection
+) -> None:
+    running = start(threads=2)
+    enqueue(noop)
+    await_true(completed(1), "the first")
+    queue_connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        [],
+    )
+
+    def enqueued() -> bool:
+        try:
+            enqueue(noop)
+        except Exception:  # the test's own connection was cut as well
+            connection.close()
+            return False
+        return True
+
+    await_true(enqueued, "enqueued on a new connection")
+    await_true(completed(2), "the second")
+    assert running.end() == EXIT_CLEAN
+
+
+def test_a_signal_stops_it_and_the_handlers_of_before_are_back(noop: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[Any] = []
+
+    def stop_me(context: JobContext, payload: Any) -> None:
+        seen.append(signal.getsignal(signal.SIGTERM))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    registry.job_handler("test.stop_me")(stop_me)
+    enqueue("test.stop_me")
+    assert Worker(threads=1).run() == EXIT_CLEAN
+    assert seen != [before]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_without_a_database_it_still_stops(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: object) -> None:
+        raise psycopg.OperationalError("no route")
+
+    monkeypatch.setattr("jobs.connection.QueueConnection.raw", away)
+    running = start(threads=1)
+    assert running.end() == EXIT_CLEAN

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.db.models.functions import Now
+
+from jobs.enqueue import NewJob, enqueue_many
+from jobs.models import Job, RunnerState, Status, WorkerProcess
+
+pytestmark = pytest.mark.django_db
+
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def one_of_each(noop: str) -> None:
+    ids = enqueue_many(
+        [
+            NewJob(type=noop, ref_id=name)
+            for name in (
+                "due",
+                "future",
+                "running",
+                "expired",
+                "completed",
+                "dead",
+                "cancelled",
+            )
+        ]
+    )
+    change = dict(
+        zip(
+            ids,
+            [
+                {},
+                {"run_at": Now() + HOUR},
+                {"status": Status.RUNNING, "lease_until": Now() + HOUR},
+                {"status": Status.RUNNING, "lease_until": Now() - HOUR},
+                {"status": Status.COMPLETED, "completed_at": Now()},
+                {"status": Status.DEAD, "completed_at": Now()},
+                {"status": Status.CANCELLED, "completed_at": Now()},
+            ],
+            strict=True,
+        )
+    )
+    for job_id, values in change.items():
+        if values:
+            Job.objects.filter(pk=job_id).update(**values)
+
+
+@pytest.mark.parametrize(
+    ("verb", "names"),
+    [
+        ("pending", {"due", "future"}),
+        ("due", {"due"}),
+        ("running", {"running", "expired"}),
+        ("expired", {"expired"}),
+        ("dead", {"dead"}),
+        ("retryable", {"dead", "cancelled"}),
+    ],
+)
+def test_each_verb_finds_its_own(verb: str, names: set[str]) -> None:
+    assert set(getattr(Job.objects, verb)().values_list("ref_id", flat=True)) == names
+
+
+def test_counts_by_status() -> None:
+    assert Job.objects.count_by_status() == {
+        "pending": 2,
+        "running": 2,
+        "completed": 1,
+        "dead": 1,
+        "cancelled": 1,
+    }
+
+
+def test_runners_are_overdue_past_the_slack() -> None:
+    RunnerState.objects.create(name="a", interval=HOUR, next_run_at=Now() - HOUR)
+    assert RunnerState.objects.overdue(HOUR / 2).exists()
+    assert not RunnerState.objects.overdue(2 * HOUR).exists()
+
+
+def test_workers_are_alive_by_their_heartbeat() -> None:
+    WorkerProcess.objects.create(name="a", host="h", pid=1, threads=1)
+    WorkerProcess.objects.create(
+        name="b", host="h", pid=2, threads=1, beat_at=Now() - HOUR
+    )
+    minute = dt.timedelta(minutes=1)
+    assert [w.name for w in WorkerProcess.objects.alive(minute)] == ["a"]
+    assert [w.name for w in WorkerProcess.objects.lost(minute)] == ["b"]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from jobs.redaction import redact
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("no url here", "no url here"),
+        ("https://host/path", "https://host/path"),
+        ("https://user:pass@host/path", "https://***@host/path"),
+        ("https://token@host/path", "https://***@host/path"),
+        ("ssh://git@host:22/x", "ssh://***@host:22/x"),
+        (
+            "a https://u:p@h/x b http://v:q@i/y c",
+            "a https://***@h/x b http://***@i/y c",
+        ),
+        ("https://host/hook?token=SECRET&x=1 failed", "https://host/hook?*** failed"),
+        (
+            "postgresql://u:p%40@h:5432/db?sslpassword=x",
+            "postgresql://***@h:5432/db?***",
+        ),
+        (
+            "fatal: could not read 'https://u:p@h/r.git'",
+            "fatal: could not read 'https://***@h/r.git'",
+        ),
+        ("https://user:p/w@host/x", "https://***@host/x"),
+        ("https://user:p?w@host/x", "https://***@host/x"),
+        ("mail me@example.org", "mail me@example.org"),
+    ],
+)
+def test_credentials_in_urls_are_taken_out(text: str, redacted: str) -> None:
+    assert redact(text) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 100_000 + "://",
+        "a:" * 50_000 + "//",
+        "://" * 30_000,
+        "h://" + "@" * 90_000,
+    ],
+)
+def test_hostile_text_of_any_shape_ends(text: str) -> None:
+    assert isinstance(redact(text), str)

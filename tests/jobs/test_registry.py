@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from jobs import registry
+from jobs.context import JobContext
+from jobs.exceptions import UnknownJobType
+from jobs.models import Priority
+from jobs.registry import job_handler, runner
+
+
+@dataclass
+class Note:
+    text: str
+
+
+def annotated(context: JobContext, payload: Note) -> None: ...
+
+
+def plain(context: JobContext, payload: dict[str, Any]) -> None: ...
+
+
+def test_a_handler_is_found_under_its_name_with_its_options() -> None:
+    job_handler(
+        "test.note",
+        queue="notes",
+        max_attempts=6,
+        priority=Priority.HIGH,
+        timeout=dt.timedelta(seconds=9),
+    )(annotated)
+    job_type = registry.job_type("test.note")
+    assert job_type.handler is annotated
+    assert (job_type.queue, job_type.max_attempts, job_type.priority) == (
+        "notes",
+        6,
+        Priority.HIGH,
+    )
+    assert job_type.payload_type is Note
+
+
+def test_the_decorated_function_stays_itself() -> None:
+    assert job_handler("test.plain")(plain) is plain
+
+
+def test_a_plain_payload_has_no_type() -> None:
+    job_handler("test.plain")(plain)
+    assert registry.job_type("test.plain").payload_type is None
+
+
+def test_a_name_is_taken_once_and_registering_the_same_again_is_harmless() -> None:
+    job_handler("test.plain")(plain)
+    job_handler("test.plain")(plain)
+    with pytest.raises(ValueError, match=r"'test.plain' already has a handler"):
+        job_handler("test.plain")(annotated)
+
+
+def test_what_cannot_work_is_refused_at_registration() -> None:
+    with pytest.raises(ValueError, match="max_attempts must be at least 1"):
+        job_handler("test.none", max_attempts=0)(plain)
+    with pytest.raises(ValueError, match=r"takes \(context, payload\)"):
+        job_handler("test.one")(lambda payload: None)  # type: ignore[misc, arg-type]
+
+
+def test_an_unknown_type_names_the_closest() -> None:
+    job_handler("test.plain")(plain)
+    with pytest.raises(UnknownJobType, match=r"did you mean 'test.plain'"):
+        registry.job_type("test.plane")
+    with pytest.raises(UnknownJobType, match="is its app installed"):
+        registry.job_type("zzz")
+    assert registry.find_job_type("zzz") is None
+
+
+def test_a_runner_reads_the_settings_that_its_name_spells(settings: Settings) -> None:
+    @runner("test_sweep")
+    def sweep(stop: threading.Event) -> dict[str, int]:
+        return {}
+
+    settings.JOBS_TEST_SWEEP_INTERVAL = dt.timedelta(minutes=3)
+    settings.JOBS_TEST_SWEEP_ENABLED = False
+    registered = registry.runners()["test_sweep"]
+    assert registered.tick is sweep
+    assert registered.interval == dt.timedelta(minutes=3)
+    assert registered.enabled is False
+
+
+def test_a_runners_name_is_taken_once() -> None:
+    runner("test_sweep")(lambda stop: {})
+    with pytest.raises(ValueError, match=r"'test_sweep' is already registered"):
+        runner("test_sweep")(lambda stop: {})
+
+
+def test_the_queues_own_runners_are_found() -> None:
+    assert {"job_reaper", "job_purge"} <= set(registry.runners())

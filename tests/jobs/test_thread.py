@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time
+
+import psycopg
+import pytest
+
+from jobs import leases
+from jobs.enqueue import NewJob, enqueue_many
+from jobs.events import Event
+from jobs.models import Job, Status
+from jobs.pool import Pool
+from jobs.registry import job_handler
+from jobs.selection import Queues
+from jobs.thread import WorkerThread
+from tests.jobs.support import await_true, leased_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def thread(noop: str) -> WorkerThread:
+    pool = Pool(
+        worker="w1",
+        threads=1,
+        queues=Queues(["default"]),
+        lease=dt.timedelta(minutes=5),
+        drain=True,
+    )
+    return pool.threads[0]
+
+
+def test_it_works_until_nothing_is_due(thread: WorkerThread, noop: str) -> None:
+    enqueue_many([NewJob(type=noop) for _ in range(500)])
+    thread.start()
+    thread.join(60)
+    assert thread.error is None
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 500}
+    assert not thread.has_work()
+
+
+def test_a_failure_of_the_machinery_is_kept_for_the_process(
+    thread: WorkerThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RuntimeError("broken")
+
+    def broken(*args: object) -> None:
+        raise error
+
+    monkeypatch.setattr("jobs.leases.claim", broken)
+    thread.start()
+    thread.join(60)
+    assert thread.error is error
+
+
+def test_what_waits_can_be_taken_from_the_far_end(thread: WorkerThread) -> None:
+    jobs = [leased_job() for _ in range(3)]
+    thread._waiting.extend(jobs)
+    assert thread.pop_last_waiting() is jobs[2]
+    assert thread.pop_all_waiting() == [jobs[1], jobs[0]]
+    assert thread.pop_last_waiting() is None
+
+
+def test_a_job_that_waited_longer_than_its_lease_is_not_begun(
+    thread: WorkerThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a SIGSTOP: another worker may hold it by now."""
+    called: list[int] = []
+    job_handler("test.count")(lambda context, payload: called.append(1))
+    thread._waiting.append(leased_job(type="test.count"))
+    thread._trusted_until = time.monotonic() - 1
+    with caplog.at_level(logging.WARNING, logger="jobs"):
+        thread._run_batch()
+    assert called == []
+    assert [record.msg for record in caplog.records] == [Event.LEASE_LOST]
+
+
+def test_lost_leases_are_dropped_before_they_begin(thread: WorkerThread) -> None:
+    kept, lost = leased_job(), leased_job()
+    thread._waiting.extend([kept, lost])
+    thread.extended(time.monotonic() + 60, {lost.id})
+    assert thread.held() == [kept]
+
+
+def test_outcomes_are_held_while_the_database_is_away_and_written_once_it_is_back(
+    thread: WorkerThread, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter(range(3))
+    really_complete = leases.complete
+
+    def complete(*args: object) -> object:
+        if next(failures, None) is not None:
+            raise psycopg.OperationalError("gone")
+        return really_complete(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(leases, "complete", complete)
+    enqueue_many([NewJob(type=noop) for _ in range(3)])
+    thread.start()
+    thread.join(60)
+    await_true(lambda: not thread.is_alive(), "the thread ended")
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 3}
+    assert set(Job.objects.values_list("lease_seq", flat=True)) == {1}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from jobs import wakeup
+from jobs.connection import QueueConnection
+from jobs.events import Event
+from jobs.wakeup import Notifier
+from tests.jobs.support import PATIENCE, await_true
+
+
+@pytest.fixture
+def notifier(transactional_db: None) -> Iterator[Notifier]:
+    notifier = Notifier()
+    yield notifier
+    notifier.close(PATIENCE)
+
+
+@pytest.fixture
+def heard(queue_connection: QueueConnection) -> QueueConnection:
+    queue_connection.execute(f"LISTEN {wakeup.CHANNEL}", [])
+    return queue_connection
+
+
+def messages(connection: QueueConnection, count: int) -> list[str]:
+    return [
+        n.payload for n in connection.raw().notifies(timeout=PATIENCE, stop_after=count)
+    ]
+
+
+def test_the_queues_are_told_to_whoever_listens(
+    notifier: Notifier, heard: QueueConnection
+) -> None:
+    notifier.wake(["mail", "default"])
+    assert messages(heard, 1) == ["default,mail"]
+
+
+def test_what_comes_in_close_together_goes_out_together(
+    notifier: Notifier, heard: QueueConnection
+) -> None:
+    for _ in range(1_000):
+        notifier.wake(["default"])
+    notifier.close(PATIENCE)
+    heard.execute("SELECT pg_notify(%s, 'end')", [wakeup.CHANNEL])
+    received: list[str] = []
+    while "end" not in received:
+        received += messages(heard, 1)
+    assert 1 <= len(received) - 1 < 100
+
+
+def test_too_many_names_become_a_message_to_all(
+    notifier: Notifier, heard: QueueConnection
+) -> None:
+    notifier.wake([f"queue-{n:05}" for n in range(1_000)])
+    assert messages(heard, 1) == [""]
+
+
+def test_it_works_again_after_a_close(
+    notifier: Notifier, heard: QueueConnection
+) -> None:
+    notifier.wake(["a"])
+    notifier.close(PATIENCE)
+    notifier.wake(["b"])
+    assert messages(heard, 2) == ["a", "b"]
+
+
+def test_an_unused_connection_is_closed(
+    notifier: Notifier, heard: QueueConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeup, "IDLE", 0.01)
+    notifier.wake(["a"])
+    await_true(lambda: notifier._thread is None, "the thread ended")
+    notifier.wake(["b"])
+    assert messages(heard, 2) == ["a", "b"]
+
+
+def test_a_failure_to_notify_is_logged_and_the_next_one_tries_again(
+    notifier: Notifier,
+    heard: QueueConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        monkeypatch.context() as patched,
+        caplog.at_level(logging.WARNING, logger="jobs"),
+    ):
+        patched.setattr(wakeup, "CHANNEL", "x" * 100)
+        notifier.wake(["a"])
+        await_true(lambda: caplog.records, "the failure logged")
+    assert {record.msg for record in caplog.records} == {Event.NOTIFY_FAILED}
+    notifier.wake(["b"])
+    assert messages(heard, 1) == ["b"]
