@@ -1,0 +1,42 @@
+"""Secrets at rest: Fernet (AES-128-CBC and HMAC-SHA256) under the keys of ``ACW_ENCRYPTION_KEYS``.
+
+The first key encrypts, all of them decrypt, so that a new key is put in front, and the old one
+dropped once everything has been saved again.
+"""
+
+from __future__ import annotations
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+from notify.exceptions import EncryptionError
+
+
+def encrypt(text: str) -> str:
+    """The token to store for ``text``; raises :class:`~notify.exceptions.EncryptionError` without a key."""
+    return _keys().encrypt(text.encode()).decode("ascii")
+
+
+def decrypt(token: str) -> str:
+    """The text of ``token``; raises :class:`~notify.exceptions.EncryptionError` where no key decrypts it."""
+    try:
+        return _keys().decrypt(token.encode()).decode()
+    except InvalidToken:
+        raise EncryptionError(
+            "none of the keys in ACW_ENCRYPTION_KEYS decrypts the stored secret: add the key that it was "
+            "encrypted with, or set the secret anew"
+        ) from None
+
+
+def renew(token: str) -> str:
+    """``token`` under the first key; as it is where no key decrypts it, so that the row can still be saved."""
+    try:
+        return _keys().rotate(token.encode()).decode("ascii")
+    except (InvalidToken, EncryptionError):
+        return token
+
+
+def _keys() -> MultiFernet:
+    if not settings.ACW_ENCRYPTION_KEYS:
+        raise EncryptionError("ACW_ENCRYPTION_KEYS is empty: set it to a Fernet key")
+    return MultiFernet([Fernet(key) for key in settings.ACW_ENCRYPTION_KEYS])

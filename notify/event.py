@@ -1,0 +1,91 @@
+"""The event that is told: a plain value, and its text made safe to store and show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from jobs.redaction import redact
+from notify import topics
+from notify.exceptions import InvalidEvent
+from notify.models import TITLE_MAX_LENGTH
+
+BODY_LIMIT = 8_000
+"""Characters kept of a body: its beginning and its end."""
+
+DATA_LIMIT = 16_384
+"""The most bytes of JSON in ``data``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One thing that happened. ``title`` is one line, ``body`` plain text.
+
+    ``data`` is a JSON object for programs; its ``url``, a path on this site, becomes a link in the inbox. In-app
+    notifications go to ``recipients``; webhooks go to every endpoint that has the topic.
+    """
+
+    topic: str
+    recipients: Iterable[AbstractBaseUser]
+    title: str
+    body: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def checked(self) -> Event:
+        """The same event, each recipient once, and its texts without credentials and within their limits.
+
+        Raises :class:`~notify.exceptions.UnknownTopic`, and :class:`~notify.exceptions.InvalidEvent` for data
+        that is not JSON or too large.
+        """
+        return replace(
+            self,
+            topic=topics.topic(self.topic).name,
+            recipients=list({user.pk: user for user in self.recipients}.values()),
+            title=_shortened(" ".join(_clean(self.title).split()), TITLE_MAX_LENGTH),
+            body=_head_and_tail(_clean(self.body), BODY_LIMIT),
+            data=_checked_data(self.data),
+        )
+
+
+def _clean(text: str) -> str:
+    """``text`` as PostgreSQL can store it, without credentials."""
+    storable = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    return redact(storable.encode(errors="backslashreplace").decode())
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _head_and_tail(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+
+
+def _checked_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        cleaned = _cleaned(dict(data))
+        size = len(json.dumps(cleaned, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidEvent(f"data: must be a JSON object: {error}") from None
+    if size > DATA_LIMIT:
+        raise InvalidEvent(
+            f"data: {size:,} bytes of JSON, at most {DATA_LIMIT:,} are accepted"
+        )
+    return cleaned  # type: ignore[no-any-return]
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _cleaned(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(item) for item in value]
+    return value

@@ -1,0 +1,63 @@
+"""Rows for tests, each with what it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import factory
+from django.contrib.auth import get_user_model
+
+from notify.models import Notification, WebhookAttempt, WebhookEndpoint
+
+SECRET = "acw-test-secret-0123456789abcdef"
+TOPIC = "test.happened"
+
+
+class UserFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = get_user_model()
+
+    username = factory.Sequence(lambda n: f"user{n}")
+    password = factory.django.Password(None)  # none: tests log in without
+
+
+class AdminFactory(UserFactory):
+    username = factory.Sequence(lambda n: f"admin{n}")
+    is_staff = True
+    is_superuser = True
+
+
+class NotificationFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = Notification
+
+    user = factory.SubFactory(UserFactory)
+    topic = TOPIC
+    title = factory.Sequence(lambda n: f"Thing {n} happened")
+
+
+class EndpointFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = WebhookEndpoint
+
+    name = factory.Sequence(lambda n: f"endpoint{n}")
+    url = "https://hooks.example/T000/SECRET-TOKEN"
+    topics = factory.LazyFunction(lambda: [TOPIC])
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> WebhookEndpoint:
+        secret = kwargs.pop("secret", SECRET)
+        endpoint: WebhookEndpoint = model_class(*args, **kwargs)
+        endpoint.set_secret(secret)
+        endpoint.save()
+        return endpoint
+
+
+class AttemptFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = WebhookAttempt
+
+    job_id = factory.Faker("uuid4", cast_to=None)
+    endpoint = factory.SubFactory(EndpointFactory)
+    topic = TOPIC
+    number = 1

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from cryptography.fernet import Fernet
+from pytest_django import Settings
+
+from notify import encryption
+from notify.exceptions import EncryptionError
+
+
+def new_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+def test_what_is_encrypted_does_not_show_the_text_and_comes_back():
+    token = encryption.encrypt("the text")
+
+    assert "the text" not in token
+    assert encryption.decrypt(token) == "the text"
+
+
+def test_the_first_key_encrypts_and_all_decrypt(settings: Settings):
+    old, new = new_key(), new_key()
+    settings.ACW_ENCRYPTION_KEYS = [old]
+    under_old = encryption.encrypt("x")
+    settings.ACW_ENCRYPTION_KEYS = [new, old]
+    under_new = encryption.encrypt("x")
+
+    assert encryption.decrypt(under_old) == "x"
+    assert Fernet(new).decrypt(under_new) == b"x"
+
+
+def test_renewing_puts_a_token_under_the_first_key(settings: Settings):
+    old, new = new_key(), new_key()
+    settings.ACW_ENCRYPTION_KEYS = [old]
+    token = encryption.encrypt("x")
+    settings.ACW_ENCRYPTION_KEYS = [new, old]
+
+    assert Fernet(new).decrypt(encryption.renew(token)) == b"x"
+
+
+def test_a_token_that_no_key_decrypts_names_the_setting_and_stays_as_it_is(
+    settings: Settings,
+):
+    token = encryption.encrypt("x")
+    settings.ACW_ENCRYPTION_KEYS = [new_key()]
+
+    with pytest.raises(EncryptionError, match="ACW_ENCRYPTION_KEYS"):
+        encryption.decrypt(token)
+    assert encryption.renew(token) == token
+
+
+def test_without_a_key_the_error_names_the_setting(settings: Settings):
+    settings.ACW_ENCRYPTION_KEYS = []
+
+    with pytest.raises(EncryptionError, match="ACW_ENCRYPTION_KEYS is empty"):
+        encryption.encrypt("x")

@@ -1,0 +1,261 @@
+"""The sender against receivers that behave: what is sent, and what is made of the answer."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notify import outbound
+from notify.exchange import Exchange, Failure
+from tests.notify import sinks
+from tests.notify.certificates import Authority
+from tests.notify.sinks import Sink
+
+LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
+BODY = '{"name":"é😀\u2028"}'.encode()
+
+
+def post(url: str, **options: Any) -> Exchange:
+    arguments: dict[str, Any] = {
+        "body": BODY,
+        "headers": {"X-ACW-Topic": "test.happened"},
+        "timeout": dt.timedelta(seconds=20),
+        "allowed": LOOPBACK,
+    }
+    return outbound.post(url, **(arguments | options))
+
+
+def test_the_bytes_arrive_as_given_with_the_headers_given(sink: Sink):
+    exchange = post(sink.url)
+
+    [request] = sink.requests
+    assert exchange.status == 204
+    assert exchange.failure is None
+    assert exchange.peer == "127.0.0.1"
+    assert exchange.duration > dt.timedelta(0)
+    assert request.body == BODY
+    assert request.request_line == "POST /hook?token=SECRET-TOKEN HTTP/1.1"
+    assert request.headers == {
+        "Host": f"127.0.0.1:{sink.port}",
+        "X-ACW-Topic": "test.happened",
+        "User-Agent": "ACW-Webhooks",
+        "Connection": "close",
+        "Accept-Encoding": "identity",
+        "Content-Length": str(len(BODY)),
+    }
+
+
+def test_the_surroundings_add_nothing(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """No proxy, no password file, no cookie of an earlier answer."""
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    sink.behave = sinks.answer(200, {"Set-Cookie": "session=1; Path=/"})
+
+    exchanges = [post(sink.url), post(sink.url)]
+
+    assert [exchange.status for exchange in exchanges] == [200, 200]
+    for request in sink.requests:
+        assert not {"Cookie", "Authorization"} & set(request.headers)
+
+
+def test_each_post_has_a_connection_of_its_own(sink: Sink):
+    post(sink.url)
+    post(sink.url)
+
+    assert len(sink.connections) == 2
+
+
+@pytest.mark.parametrize("status", [200, 204, 302, 304, 404, 429, 500, 599])
+def test_the_status_is_the_receivers(sink: Sink, status: int):
+    sink.behave = sinks.answer(status)
+
+    assert post(sink.url).status == status
+
+
+def test_an_interim_answer_that_is_not_followed_by_another_is_the_status(sink: Sink):
+    sink.behave = sinks.send_raw(sinks.head(103))
+
+    assert post(sink.url).status == 103
+
+
+def test_a_redirect_is_not_followed(sink: Sink):
+    with Sink(sinks.answer(200)) as elsewhere:
+        sink.behave = sinks.answer(302, {"Location": elsewhere.url})
+
+        exchange = post(sink.url)
+
+        assert elsewhere.connections == []
+    assert exchange.status == 302
+    assert exchange.redirect == f"http://127.0.0.1:{elsewhere.port}"
+
+
+def test_retry_after_is_handed_on_as_it_came(sink: Sink):
+    sink.behave = sinks.answer(429, {"Retry-After": "120"})
+
+    assert post(sink.url).retry_after == "120"
+
+
+def test_of_the_body_only_the_beginning_is_kept(sink: Sink):
+    sink.behave = sinks.answer(500, body=b"e" * 10_000)
+
+    assert post(sink.url).excerpt == b"e" * outbound.EXCERPT_BYTES
+
+
+def test_a_body_in_chunks_is_put_together(sink: Sink):
+    chunks = b"3\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n"
+    head = sinks.head(500, {"Transfer-Encoding": "chunked"})
+    sink.behave = sinks.send_raw(head + chunks)
+
+    exchange = post(sink.url)
+
+    assert exchange.status == 500
+    assert exchange.excerpt == b"abcde"
+
+
+@pytest.mark.parametrize(
+    ("url", "cause"),
+    [
+        ("ftp://host/", "must begin with https:// or http://"),
+        ("http://user:pass@host/", "user name or password"),
+    ],
+)
+def test_a_url_that_breaks_the_rules_is_not_tried(url: str, cause: str):
+    exchange = post(url)
+
+    assert exchange.failure is Failure.INVALID
+    assert cause in exchange.cause
+
+
+@pytest.mark.parametrize("value", ["a\nb", "a\r\nX-Evil: 1", "a\x00b", "é", "日本"])
+def test_a_header_that_is_not_printable_ascii_is_not_sent(sink: Sink, value: str):
+    exchange = post(sink.url, headers={"X-ACW-Topic": value})
+
+    assert exchange.failure is Failure.INVALID
+    assert "X-ACW-Topic" in exchange.cause
+    assert sink.connections == []
+
+
+def test_what_the_library_refuses_is_an_answer_too(sink: Sink):
+    exchange = post(sink.url, headers={"X-ACW-Topic": " leading space"})
+
+    assert exchange.failure is Failure.INVALID
+    assert exchange.cause == "the request cannot be made: InvalidHeader"
+
+
+def test_an_address_that_is_not_allowed_sees_no_connection(sink: Sink):
+    exchange = post(sink.url, allowed=[])
+
+    assert exchange.failure is Failure.BLOCKED
+    assert "127.0.0.0/8 (loopback)" in exchange.cause
+    assert sink.connections == []
+
+
+def test_what_no_one_thought_of_is_an_answer_too(sink: Sink):
+    def resolver(host: str, port: int) -> Any:
+        return [("not", "an", "address", "info", ("127.0.0.1", 1))]
+
+    exchange = post(sink.url, resolver=resolver)
+
+    assert exchange.failure is Failure.UNEXPECTED
+    assert exchange.cause == "unexpected TypeError while sending"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def resolve_to_loopback(host: str, port: int) -> Any:
+    return socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
+
+
+def test_tls_checks_the_name_and_not_the_address(authority: Authority):
+    with Sink(sinks.answer(204), authority.server_context("hook.test")) as sink:
+        exchange = post(
+            f"https://hook.test:{sink.port}/",
+            ca_bundle=str(authority.bundle),
+            resolver=resolve_to_loopback,
+        )
+
+        assert exchange.status == 204
+        assert sink.requests[0].headers["Host"] == f"hook.test:{sink.port}"
+
+
+def test_a_certificate_for_another_name_is_refused(authority: Authority):
+    with Sink(sinks.answer(204), authority.server_context("other.test")) as sink:
+        exchange = post(
+            f"https://hook.test:{sink.port}/",
+            ca_bundle=str(authority.bundle),
+            resolver=resolve_to_loopback,
+        )
+
+        assert sink.requests == []
+    assert exchange.failure is Failure.TLS
+    assert "hook.test" in exchange.cause
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority):
+    with Sink(sinks.answer(204), authority.server_context("hook.test")) as sink:
+        exchange = post(
+            f"https://hook.test:{sink.port}/", resolver=resolve_to_loopback
+        )
+
+    assert exchange.failure is Failure.TLS
+    assert exchange.cause.startswith("the certificate is refused: ")
+
+
+def test_plain_http_on_a_tls_address_is_a_tls_failure(sink: Sink):
+    sink.answers_before_reading = True
+    sink.behave = sinks.send_raw(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    exchange = post(sink.url.replace("http:", "https:"))
+
+    assert exchange.failure is Failure.TLS
+
+
+def test_neither_logs_nor_answers_hold_the_url(
+    sink: Sink, caplog: pytest.LogCaptureFixture
+):
+    """Also where a library logs: at every level, and about heads that it cannot read."""
+    caplog.set_level(logging.DEBUG)
+    broken_head = b"HTTP/1.1 200 OK\r\n: no name\r\nX: 1\r\n\r\n"
+    sink.behave = sinks.in_turn(
+        sinks.answer(500), sinks.send_raw(broken_head), sinks.reset
+    )
+
+    told = [post(sink.url), post(sink.url), post(sink.url), post(sink.url, allowed=[])]
+
+    assert "SECRET-TOKEN" not in caplog.text
+    assert "SECRET-TOKEN" not in repr(told)
+
+
+def test_a_hundred_posts_leave_no_descriptor_and_no_thread_behind(sink: Sink):
+    def counts() -> tuple[int, int]:
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer) or thread.name == "webhook-look-up":
+                thread.join(timeout=10)
+        ours = [t for t in threading.enumerate() if "_serve" not in t.name]
+        return len(os.listdir("/proc/self/fd")), len(ours)
+
+    sink.behave = sinks.answer(500, body=b"e" * 10_000)
+    post(sink.url)
+    descriptors, threads = counts()
+    for _ in range(100):
+        post(sink.url)
+    # A few of the sink's own may still be closing.
+    descriptors_after, threads_after = counts()
+
+    assert descriptors_after - descriptors < 10
+    assert threads_after - threads < 10

@@ -1,0 +1,1 @@
+"""Git workspaces, their worktrees, conversations and attachments."""

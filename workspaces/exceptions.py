@@ -1,0 +1,162 @@
+"""Everything that this app raises.
+
+WorkspacesError
+├── InvalidName              a workspace's or branch's name is refused
+├── RefusedUrl               a remote's URL is refused
+├── WorkspaceError           something about a workspace as a whole
+│   ├── NameTaken            another workspace has the name
+│   ├── UnknownWorkspace     there is no such workspace
+│   ├── WorkspaceInUse       it cannot be removed: held, or it has work that is nowhere else
+│   ├── WrongHost            its clone lies on another host
+│   ├── CloneMissing         its clone is not on the disk
+│   ├── EmptyRepository      the remote has no commit yet
+│   └── RepositoryBusy       its lock was not free in time; try again later
+├── WorktreeError            something about a worktree
+│   ├── UnknownWorktree      there is no such worktree
+│   ├── WorktreeHeld         somebody holds it
+│   ├── WorktreeNotHeld      nobody holds it
+│   ├── ForeignHold          somebody else holds it
+│   ├── WorktreeBusy         it is being made or pruned; try again later
+│   └── BranchInUse          its branch is checked out somewhere else
+├── OutsideDataDirectory     a path is not where its row's own must be; nothing is touched
+├── AttachmentError          an attachment is refused
+└── GitError                 a git command did not do what it was asked
+    ├── GitMissing           there is no git on this host
+    ├── GitFailed            it ended with another exit status
+    ├── GitTimeout           it took longer than allowed, and was ended
+    ├── GitStopped           the caller wanted to stop, and it was ended
+    └── GitOutputTooLarge    it wrote more than is read, and was ended
+"""
+
+from __future__ import annotations
+
+
+class WorkspacesError(Exception):
+    """Base of every error of this app; its text is one line and holds no secret."""
+
+
+class InvalidName(WorkspacesError, ValueError):
+    """A name is refused; the message says what is accepted."""
+
+
+class RefusedUrl(WorkspacesError, ValueError):
+    """A remote's URL is refused; the message says why and what to give instead."""
+
+
+class WorkspaceError(WorkspacesError):
+    """Something about a workspace as a whole."""
+
+
+class NameTaken(WorkspaceError):
+    """Another workspace has the name."""
+
+
+class UnknownWorkspace(WorkspaceError, LookupError):
+    """There is no such workspace."""
+
+
+class WorkspaceInUse(WorkspaceError):
+    """It cannot be removed: a worktree is held, or there is work that is nowhere else."""
+
+
+class WrongHost(WorkspaceError):
+    """Its clone lies on another host, where the command must be run."""
+
+
+class CloneMissing(WorkspaceError):
+    """Its clone is not on the disk."""
+
+
+class EmptyRepository(WorkspaceError):
+    """The remote has no commit yet, so there is nothing to check out."""
+
+
+class RepositoryBusy(WorkspaceError):
+    """The repository's lock was not free in time; try again later."""
+
+
+class WorktreeError(WorkspacesError):
+    """Something about a worktree."""
+
+
+class UnknownWorktree(WorktreeError, LookupError):
+    """There is no such worktree."""
+
+
+class WorktreeHeld(WorktreeError):
+    """Somebody holds it; the message names the holder."""
+
+
+class WorktreeNotHeld(WorktreeError):
+    """Nobody holds it, so there is nothing to let go."""
+
+
+class ForeignHold(WorktreeError):
+    """Somebody else holds it; the message names the holder."""
+
+
+class WorktreeBusy(WorktreeError):
+    """It is being made or pruned at this moment; try again later."""
+
+
+class BranchInUse(WorktreeError):
+    """Its branch is checked out somewhere else; git allows one worktree for a branch."""
+
+
+class OutsideDataDirectory(WorkspacesError):
+    """A path is not where its row's own must be, or leads through a symbolic link."""
+
+
+class AttachmentError(WorkspacesError, ValueError):
+    """An attachment is refused; the message says why."""
+
+
+class GitError(WorkspacesError):
+    """A git command did not do what it was asked.
+
+    ``verb`` is the subcommand (``fetch``); ``stderr`` is what it wrote, bounded, without control
+    characters and credentials.
+    """
+
+    def __init__(self, verb: str, problem: str, *, stderr: str = "") -> None:
+        self.verb = verb
+        self.stderr = stderr
+        said = _said(stderr)
+        super().__init__(f"git {verb} {problem}{': ' + said if said else ''}")
+
+
+class GitMissing(GitError):
+    """There is no git on this host."""
+
+
+class GitFailed(GitError):
+    """It ended with an exit status that the caller does not accept; negative: by that signal."""
+
+    def __init__(self, verb: str, status: int, *, stderr: str = "") -> None:
+        self.status = status
+        super().__init__(verb, f"failed (exit status {status})", stderr=stderr)
+
+
+class GitTimeout(GitError):
+    """It took longer than allowed; its whole process group was ended."""
+
+
+class GitStopped(GitError):
+    """The caller wanted to stop; its whole process group was ended."""
+
+
+class GitOutputTooLarge(GitError):
+    """It wrote more than is read; its whole process group was ended."""
+
+
+_BOILERPLATE = (
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+)
+
+
+def _said(stderr: str, lines: int = 4, longest: int = 500) -> str:
+    """What git wrote last, as one line: the cause often stands above its ``fatal:``."""
+    told = [line.strip() for line in stderr.splitlines()]
+    told = [line for line in told if line and line not in _BOILERPLATE]
+    return " / ".join(told[-lines:])[-longest:]

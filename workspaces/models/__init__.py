@@ -1,0 +1,8 @@
+"""The tables of this app, as ``docs/operations.md`` names them."""
+
+from __future__ import annotations
+
+from workspaces.models.conversation import Attachment, Conversation
+from workspaces.models.workspace import Workspace, Worktree
+
+__all__ = ["Attachment", "Conversation", "Workspace", "Worktree"]

@@ -1,0 +1,128 @@
+"""Where things lie below ``ACW_DATA_DIR``, and the proof that a row's path is its own place there.
+
+::
+
+    workspaces/<name>/repository.git     the clone
+    workspaces/<name>/worktrees/<…>      its worktrees
+    workspaces/<name>/trash/<id>         worktrees on their way out
+    workspaces/<name>/lock               who has it locked may add and remove worktrees
+    workspaces/<name>/fetch.lock         who has it locked may fetch
+    workspaces/<name>/disposable         present: may be deleted where no row has the name
+    attachments/<xx>/<uuid>              attachments' bytes
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from workspaces.exceptions import InvalidName, OutsideDataDirectory
+
+if TYPE_CHECKING:
+    from workspaces.models import Workspace, Worktree
+
+NAME_MAX_LENGTH = 100
+PATH_MAX_LENGTH = 2000
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def data_directory() -> Path:
+    """``ACW_DATA_DIR``, with symbolic links on the way to it resolved, as git records paths."""
+    directory: Path = settings.ACW_DATA_DIR
+    return directory.resolve()
+
+
+def workspaces_directory() -> Path:
+    return data_directory() / "workspaces"
+
+
+def attachments_directory() -> Path:
+    return data_directory() / "attachments"
+
+
+def check_name(name: str) -> None:
+    """Raise :class:`~workspaces.exceptions.InvalidName` where no workspace can have the name."""
+    if not _NAME.fullmatch(name):
+        raise InvalidName(
+            f"workspace name {name!r}: it begins with a-z or 0-9, goes on with a-z, 0-9, '.', '_' "
+            f"and '-', and has at most {NAME_MAX_LENGTH} characters"
+        )
+
+
+def workspace_directory(name: str) -> Path:
+    """The directory of the workspace of this name."""
+    check_name(name)
+    return workspaces_directory() / name
+
+
+def repository_path(directory: Path) -> Path:
+    return directory / "repository.git"
+
+
+def lock_path(directory: Path) -> Path:
+    return directory / "lock"
+
+
+def fetch_lock_path(directory: Path) -> Path:
+    return directory / "fetch.lock"
+
+
+def disposable_mark(directory: Path) -> Path:
+    return directory / "disposable"
+
+
+def trash_path(directory: Path, worktree_id: int) -> Path:
+    return directory / "trash" / str(worktree_id)
+
+
+def new_worktree_path(directory: Path, branch: str) -> Path:
+    """A path for a worktree of this branch that no other has had."""
+    readable = _UNSAFE.sub("-", branch).strip("-.")[:60]
+    return directory / "worktrees" / f"{readable or 'worktree'}-{secrets.token_hex(4)}"
+
+
+def own_directory(workspace: Workspace) -> Path:
+    """The workspace's directory.
+
+    Raises :class:`~workspaces.exceptions.OutsideDataDirectory` where the row's path is not the one
+    that the workspace has below ``ACW_DATA_DIR``, or leads through a symbolic link.
+    """
+    directory = workspace_directory(workspace.name)
+    if Path(workspace.path) != repository_path(directory):
+        raise OutsideDataDirectory(
+            f"workspace {workspace.name}: its path {workspace.path} is not "
+            f"{repository_path(directory)}; was ACW_DATA_DIR changed?"
+        )
+    _refuse_links(repository_path(directory))
+    return directory
+
+
+def own_worktree_path(worktree: Worktree) -> Path:
+    """The worktree's directory; raises like :func:`own_directory`."""
+    parent = own_directory(worktree.workspace) / "worktrees"
+    path = Path(worktree.path)
+    if path.parent != parent or path.name in {"", ".", ".."}:
+        raise OutsideDataDirectory(
+            f"worktree {worktree.pk}: its path {worktree.path} is not directly below {parent}"
+        )
+    _refuse_links(path)
+    return path
+
+
+def _refuse_links(path: Path) -> None:
+    """A link on the way would let a removal empty what it points to."""
+    top = data_directory()
+    for part in (path, *path.parents):
+        if part == top:
+            return
+        if part.is_symlink():
+            raise OutsideDataDirectory(
+                f"{part} is a symbolic link; nothing below it is touched"
+            )
+    raise OutsideDataDirectory(f"{path} is not below ACW_DATA_DIR ({top})")

@@ -1,0 +1,29 @@
+"""What this app tells people and receivers; each goes to the owner, or to every admin where there is none."""
+
+from __future__ import annotations
+
+from notify.topics import define
+
+SYNC_FAILED = define(
+    "workspace.sync_failed",
+    title="Workspace cannot be fetched",
+    description="git fetch failed for a workspace that was well before. Told once, when it "
+    "turns from well to failing.",
+)
+SYNC_RECOVERED = define(
+    "workspace.sync_recovered",
+    title="Workspace is fetched again",
+    description="git fetch succeeded for a workspace that was failing.",
+)
+PRUNE_PENDING = define(
+    "worktree.prune_pending",
+    title="Worktree will be pruned",
+    description="A worktree has been idle for so long that it will be removed soon, unless it "
+    "is acquired before.",
+)
+PRUNE_BLOCKED = define(
+    "worktree.prune_blocked",
+    title="Worktree is kept: it has work that is nowhere else",
+    description="A worktree is past its time and was not removed, because of changes that are "
+    "not committed or commits that are not pushed. Told again only when these change.",
+)
