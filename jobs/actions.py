@@ -62,7 +62,7 @@ def retry(chosen: Chosen, *, actor: str, time_limit: float | None = None) -> Res
     """Make dead and cancelled jobs pending again, due now, with all their attempts before them.
 
     Their last error and the rows of their attempts stay. A job whose ``unique_key`` a live job has is skipped.
-    ``time_limit`` (seconds) ends a large set between two batches, see :class:`Result`.
+    ``time_limit`` (seconds) ends a large set after a batch, see :class:`Result`.
     """
     return _act(_RETRY, chosen, actor=actor, time_limit=time_limit)
 
@@ -82,8 +82,9 @@ def _act(
 ) -> Result:
     result = Result(participle=verb.participle)
     started = time.monotonic()
-    for batch in _batches(chosen):
-        if time_limit is not None and time.monotonic() - started > time_limit:
+    for number, batch in enumerate(_batches(chosen)):
+        late = time_limit is not None and time.monotonic() - started > time_limit
+        if late and number:
             result.unfinished = True
             break
         done, skipped = _act_on_batch(verb, batch, actor=actor)

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from jobs import registry
-from jobs.models import Job, Status, WorkerProcess
+from jobs.models import TERMINAL, Job, Status, WorkerProcess
 
 
 class NameFilter(admin.SimpleListFilter):
@@ -46,6 +46,13 @@ class StatusFilter(NameFilter):
 
     def names(self) -> Iterable[str]:
         return Status.values
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        jobs = super().queryset(request, queryset)
+        if self.value() not in TERMINAL:
+            return jobs
+        # Which is so for all of them, and lets the index of finished jobs be used.
+        return jobs.filter(completed_at__isnull=False)
 
 
 class TypeFilter(NameFilter):

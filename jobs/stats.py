@@ -75,7 +75,7 @@ def load_by_queue() -> list[QueueLoad]:
         .values("queue")
         .annotate(
             pending=Count("*"),
-            due=Count("*", filter=due),
+            due=Count("pk", filter=due),
             lag=Now() - Min("run_at", filter=due),
         )
     )
@@ -103,7 +103,8 @@ def dead_groups(
 
     Looks at ``DEAD_LOOKED_AT`` jobs at most.
     """
-    dead = Job.objects.dead()
+    # The index by which they are found holds finished jobs only, and must be seen to be enough.
+    dead = Job.objects.dead().filter(completed_at__isnull=False)
     if within is not None:
         dead = dead.filter(completed_at__gte=Now() - within)
     newest = dead.order_by("-completed_at").values("pk")[:DEAD_LOOKED_AT]

@@ -40,8 +40,8 @@ def print_table(
     lines = [list(headers), *([cell(value) for value in row] for row in listed)]
     widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
     numeric = [
-        bool(listed) and all(isinstance(value, int | float) for value in column)
-        for column in (list(zip(*listed, strict=True)) or [()] * len(widths))
+        bool(listed) and all(type(row[column]) in (int, float) for row in listed)
+        for column in range(len(headers))
     ]
     for line in lines:
         cells = [

@@ -6,10 +6,11 @@ import datetime as dt
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from jobs import leases, registry
 from jobs.connection import QueueConnection, TransactionConnection
@@ -46,9 +47,21 @@ def run_due_jobs(
     their last executions. Raises AssertionError after ``at_most`` executions, which never end by themselves.
     """
     if connection.in_atomic_block:
-        return _run(TransactionConnection(), Queues(queues), at_most)
+        with _kept_open():
+            return _run(TransactionConnection(), Queues(queues), at_most)
     with QueueConnection() as own:
         return _run(own, Queues(queues), at_most)
+
+
+@contextmanager
+def _kept_open() -> Iterator[None]:
+    """The executor closes stale connections, and would take the one in the test's transaction for one."""
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    vars(wrapper)["close_if_unusable_or_obsolete"] = lambda: None
+    try:
+        yield
+    finally:
+        del vars(wrapper)["close_if_unusable_or_obsolete"]
 
 
 def _run(connection_: Executes, queues: Queues, at_most: int) -> list[Job]:

@@ -117,7 +117,7 @@ def _left_over(status: Status, age: dt.timedelta) -> int:
 def dead() -> Iterator[Finding]:
     """What has died in the last day, by type and error."""
     groups = stats.dead_groups(within=RECENT, most=_GROUPS_SHOWN)
-    total = Job.objects.dead().count()
+    total = stats.count_by_status()[Status.DEAD]
     if not groups:
         yield ok(
             f"none in the last {duration(RECENT)}"

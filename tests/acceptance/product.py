@@ -116,13 +116,15 @@ class Product:
             **settings,
         }
 
-    def manage(self, *arguments: str, status: int = 0, **settings: str) -> str:
-        """Run a command to its end; what it printed on stdout."""
+    def manage(
+        self, *arguments: str, status: int = 0, stdin: str = "", **settings: str
+    ) -> str:
+        """Run a command to its end; what it printed on stdout, with what it complained of where it is to fail."""
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env=self.env(**settings),
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE,

@@ -71,7 +71,12 @@ def test_2_webhook_on_and_unreachable_is_retried_five_times_then_dead_and_told_t
     ) == [("dead", 6)]
     assert product.sql(NOTIFIED, "webhook.dead_letter") == [("ada",), ("bob",)]
     assert (
-        len(product.sql("SELECT FROM audit_entries WHERE action LIKE 'webhook%'")) == 1
+        len(
+            product.sql(
+                "SELECT FROM audit_entries WHERE action = 'webhook.dead_letter'"
+            )
+        )
+        == 1
     )
 
 

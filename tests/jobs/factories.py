@@ -21,7 +21,7 @@ def ahead(**duration: float) -> dt.datetime:
     return dt.datetime.now(dt.UTC) + dt.timedelta(**duration)
 
 
-class JobFactory(factory.django.DjangoModelFactory[Job]):
+class JobFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
     """A job that is pending and due; the traits are the other states."""
 
     class Meta:
@@ -61,7 +61,7 @@ class JobFactory(factory.django.DjangoModelFactory[Job]):
         )
 
 
-class AttemptFactory(factory.django.DjangoModelFactory[Attempt]):
+class AttemptFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
     """A failed attempt, of a dead job where none is given."""
 
     class Meta:
@@ -75,7 +75,7 @@ class AttemptFactory(factory.django.DjangoModelFactory[Attempt]):
     traceback = "Traceback (most recent call last):\nValueError: broken\n"
 
 
-class RunnerStateFactory(factory.django.DjangoModelFactory[RunnerState]):
+class RunnerStateFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
     """A runner that is due in an hour and has never run."""
 
     class Meta:
@@ -86,7 +86,7 @@ class RunnerStateFactory(factory.django.DjangoModelFactory[RunnerState]):
     next_run_at = factory.LazyFunction(lambda: ahead(hours=1))
 
 
-class WorkerProcessFactory(factory.django.DjangoModelFactory[WorkerProcess]):
+class WorkerProcessFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
     """A worker that has just given its heartbeat; ``lost`` has not for an hour."""
 
     class Meta:

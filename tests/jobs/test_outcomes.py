@@ -21,7 +21,7 @@ class BrokenError(Exception):
         (SystemExit(3), "SystemExit: 3"),
         (ValueError("a\x00b"), "ValueError: a\N{REPLACEMENT CHARACTER}b"),
         (ValueError("a\ud800b"), r"ValueError: a\ud800b"),
-        (ValueError("https://u:secret@h/x"), "ValueError: https://***@h/x"),
+        (ValueError("https://u:secret@h/x"), "ValueError: https://u:***@h/x"),
         (BrokenError(), "BrokenError: (its message could not be made: RuntimeError)"),
     ],
 )

@@ -169,7 +169,7 @@ class TestTick:
         with pytest.raises(ValueError, match="is down"):
             run_now(registered, worker="w1")
         assert state().last_outcome == Outcome.FAILED
-        assert state().last_error == "ValueError: https://***@h/x is down"
+        assert state().last_error == "ValueError: https://u:***@h/x is down"
         assert [record.msg for record in caplog.records] == [Event.RUNNER_FAILED]
 
     def test_a_later_success_clears_the_error(

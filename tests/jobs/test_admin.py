@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from jobs import admin as jobs_admin
+from jobs import pagination
+from jobs.identifiers import uuid7
+from jobs.models import Job, Status
+from tests.jobs.auditing import recorded_audit
+from tests.jobs.factories import AttemptFactory, JobFactory, WorkerProcessFactory
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = '<script>alert("x")</script>'
+LIST = "/admin/jobs/job/"
+ClientOf = Callable[..., Client]
+
+
+@pytest.fixture
+def client_of() -> ClientOf:
+    """A client logged in as somebody of the staff who has just these permissions."""
+
+    def client(*permissions: str, **options: Any) -> Client:
+        user = User.objects.create_user("dora", is_staff=True)
+        user.user_permissions.set(
+            Permission.objects.filter(
+                content_type__app_label="jobs", codename__in=permissions
+            )
+        )
+        client = Client(**options)
+        client.force_login(user)
+        return client
+
+    return client
+
+
+def page(job: Job) -> str:
+    return reverse("admin:jobs_job_change", args=[job.pk])
+
+
+def button(job: Job, verb: str) -> str:
+    return reverse(f"admin:jobs_job_{verb}", args=[job.pk])
+
+
+def messages(response: HttpResponse) -> list[str]:
+    return [str(message) for message in response.context["messages"]]  # type: ignore[attr-defined]
+
+
+def rows(response: HttpResponse) -> list[Any]:
+    return [job.pk for job in response.context["cl"].result_list]  # type: ignore[attr-defined]
+
+
+class TestList:
+    def test_the_newest_come_first(self, admin_client: Client):
+        first, second = JobFactory(), JobFactory(dead=True)
+        assert rows(admin_client.get(LIST)) == [second.pk, first.pk]
+
+    def test_it_has_what_operators_look_for(self, admin_client: Client):
+        JobFactory(dead=True, ref_id="task-7", last_error="OSError: full\nmore")
+        html = admin_client.get(LIST).content.decode()
+        assert '<span class="state state-bad">dead</span>' in html
+        assert "task-7" in html
+        assert "5 of 5" in html
+        assert ">OSError: full</span>" in html
+
+    @pytest.mark.parametrize("name", ["status", "type", "queue"])
+    def test_filters(self, admin_client: Client, name: str):
+        wanted = JobFactory(cancelled=True, type="test.x", queue="q")
+        JobFactory()
+        value = {"status": "cancelled", "type": "test.x", "queue": "q"}[name]
+        assert rows(admin_client.get(LIST, {name: value})) == [wanted.pk]
+
+    @pytest.mark.parametrize("lookup", ["last_error__regex", "payload__a", "ref_id"])
+    def test_other_lookups_are_refused(self, admin_client: Client, lookup: str):
+        assert admin_client.get(LIST, {lookup: "x"}).status_code == 400
+
+    def test_search_by_id_and_by_ref_id(self, admin_client: Client):
+        first, second = JobFactory(ref_id="task-7"), JobFactory()
+        JobFactory()
+        assert rows(admin_client.get(LIST, {"q": " task-7 "})) == [first.pk]
+        assert rows(admin_client.get(LIST, {"q": str(second.pk)})) == [second.pk]
+        assert rows(admin_client.get(LIST, {"q": str(second.pk).upper()})) == [
+            second.pk
+        ]
+
+    @pytest.mark.parametrize("term", ["0199-not-an-id", "task-", "'", "%", "x" * 5_000])
+    def test_a_search_that_finds_nothing_is_an_empty_list(
+        self, admin_client: Client, term: str
+    ):
+        JobFactory(ref_id="task-7")
+        assert rows(admin_client.get(LIST, {"q": term})) == []
+
+    def test_a_search_for_a_nul_character_is_survived(self, admin_client: Client):
+        assert admin_client.get(LIST, {"q": "a\x00b"}).status_code == 200
+
+    def test_search_uses_the_indexes(self):
+        model_admin = jobs_admin.JobAdmin(Job, jobs_admin.admin.site)
+        jobs, _ = model_admin.get_search_results(
+            None,  # type: ignore[arg-type] # it looks at the term only
+            Job.objects.all(),
+            str(uuid7()),
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = jobs.explain()
+        assert "jobs_pkey" in plan
+        assert "jobs_ref_id" in plan
+
+    def test_it_counts_no_further_than_it_must_and_reads_no_payload(
+        self, admin_client: Client
+    ):
+        JobFactory.create_batch(3, dead=True)
+        with CaptureQueriesContext(connection) as queries:
+            admin_client.get(LIST, {"status": "dead"})
+        statements = [query["sql"] for query in queries if '"jobs"' in query["sql"]]
+        assert len(queries) <= 8
+        assert len(statements) == 2
+        assert [s for s in statements if "COUNT" in s and "LIMIT" not in s] == []
+        assert [s for s in statements if '"payload"' in s] == []
+
+    def test_it_says_that_there_is_more_than_it_counts(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(pagination, "COUNTED", 2)
+        monkeypatch.setattr(jobs_admin, "COUNTED", 2)
+        JobFactory.create_batch(3)
+        html = admin_client.get(LIST).content.decode()
+        assert "There are 2 or more; the pages go no further." in html
+
+    def test_what_others_wrote_is_escaped(self, admin_client: Client):
+        JobFactory(dead=True, type=HOSTILE, ref_id=HOSTILE, last_error=HOSTILE)
+        WorkerProcessFactory(queues=[HOSTILE])
+        assert HOSTILE not in admin_client.get(LIST, {"type": HOSTILE}).content.decode()
+
+
+class TestPage:
+    def test_it_has_all_that_is_known(self, admin_client: Client):
+        job = JobFactory(
+            dead=True, ref_id="task-7", payload={"a": 1, "token": "s3cret"}, queue="q"
+        )
+        AttemptFactory(job=job, error="OSError: full", traceback="Traceback: in x")
+        html = admin_client.get(page(job)).content.decode()
+        assert "&quot;a&quot;: 1" in html
+        assert "s3cret" not in html
+        assert f'href="{LIST}?q=task-7"' in html
+        assert "OSError: full" in html
+        assert "<details><summary>Traceback</summary>" in html
+        assert "Traceback: in x" in html
+
+    def test_what_others_wrote_is_escaped(self, admin_client: Client):
+        job = JobFactory(
+            dead=True,
+            type=HOSTILE,
+            ref_id=HOSTILE,
+            last_error=HOSTILE,
+            payload={HOSTILE: HOSTILE},
+            unique_key=HOSTILE,
+        )
+        AttemptFactory(job=job, error=HOSTILE, traceback=HOSTILE, worker=HOSTILE)
+        html = admin_client.get(page(job)).content.decode()
+        assert HOSTILE not in html
+        assert "&lt;script&gt;" in html
+
+    def test_a_payload_that_python_cannot_read_is_shown(self, admin_client: Client):
+        job = JobFactory()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE jobs SET payload ="
+                " ('{\"a\": ' || repeat('[', 9000) || repeat(']', 9000) || '}')::jsonb"
+            )
+        assert "[[[[" in admin_client.get(page(job)).content.decode()
+
+    def test_the_newest_attempts_are_shown(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(jobs_admin, "ATTEMPTS_SHOWN", 2)
+        job = JobFactory(dead=True)
+        for number in (1, 2, 3):
+            AttemptFactory(job=job, error=f"error {number}")
+        html = admin_client.get(page(job)).content.decode()
+        assert html.index("error 3") < html.index("error 2")
+        assert "error 1" not in html
+
+    def test_whoever_may_only_view_jobs_sees_their_attempts(self, client_of: ClientOf):
+        attempt = AttemptFactory(error="OSError: full")
+        html = client_of("view_job").get(page(attempt.job)).content.decode()
+        assert "OSError: full" in html
+        assert (
+            "<button"
+            not in html.partition('id="content-main"')[2].partition("footer")[0]
+        )
+
+    @pytest.mark.parametrize(
+        ("state", "verbs"),
+        [
+            ({}, ["cancel"]),
+            ({"later": True}, ["run_now", "cancel"]),
+            ({"running": True}, []),
+            ({"completed": True}, []),
+            ({"dead": True}, ["retry"]),
+            ({"cancelled": True}, ["retry"]),
+        ],
+        ids=["due", "later", "running", "completed", "dead", "cancelled"],
+    )
+    def test_the_buttons_are_those_that_apply(
+        self, admin_client: Client, state: dict[str, bool], verbs: list[str]
+    ):
+        response = admin_client.get(page(JobFactory(**state)))
+        assert [verb["name"] for verb in response.context["verbs"]] == verbs
+
+    @pytest.mark.parametrize("missing", ["0199", str(uuid7())])
+    def test_a_job_that_does_not_exist_leads_home(
+        self, admin_client: Client, missing: str
+    ):
+        response = admin_client.get(f"{LIST}{missing}/change/", follow=True)
+        assert "doesn’t exist" in messages(response)[0]
+
+
+class TestByHand:
+    """Jobs are not added, edited or deleted."""
+
+    def test_add(self, admin_client: Client):
+        assert admin_client.get(f"{LIST}add/").status_code == 403
+
+    def test_edit(self, admin_client: Client):
+        job = JobFactory()
+        assert admin_client.post(page(job), {"type": "x"}).status_code == 403
+        job.refresh_from_db()
+        assert job.type == "test.noop"
+
+    def test_delete(self, admin_client: Client):
+        job = JobFactory()
+        url = f"{LIST}{job.pk}/delete/"
+        assert admin_client.post(url, {"post": "yes"}).status_code == 403
+        assert "delete_selected" not in admin_client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("verb", "permission", "state", "after"),
+    [
+        ("retry", "retry_job", {"dead": True}, Status.PENDING),
+        ("cancel", "cancel_job", {}, Status.CANCELLED),
+        ("run_now", "run_now_job", {"later": True}, Status.PENDING),
+    ],
+    ids=["retry", "cancel", "run_now"],
+)
+class TestVerbs:
+    def test_the_button_does_it_and_says_so(
+        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
+    ):
+        job = JobFactory(**state)
+        client = client_of("view_job", permission)
+        with recorded_audit() as told:
+            response = client.post(button(job, verb), follow=True)
+        job.refresh_from_db()
+        assert job.status == after
+        assert messages(response)[0].startswith("1 ")
+        assert response.redirect_chain[-1][0] == page(job)  # type: ignore[attr-defined]
+        assert [audit["actor"] for audit in told] == ["dora"]
+
+    def test_the_list_does_it_to_those_selected(
+        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
+    ):
+        selected, other = JobFactory(**state), JobFactory(**state)
+        client = client_of("view_job", permission)
+        response = client.post(
+            LIST, {"action": verb, "_selected_action": [str(selected.pk)]}, follow=True
+        )
+        selected.refresh_from_db()
+        assert selected.status == after
+        assert messages(response)[0].startswith("1 ")
+        before = Job.objects.filter(pk=other.pk).values_list("status", "run_at").get()
+        assert before == (other.status or Status.PENDING, other.run_at)
+
+    def test_it_needs_its_permission(
+        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
+    ):
+        job = JobFactory(**state)
+        others = {"retry_job", "cancel_job", "run_now_job"} - {permission}
+        client = client_of("view_job", *others)
+        before = Job.objects.filter(pk=job.pk).values().get()
+        assert client.post(button(job, verb)).status_code == 403
+        client.post(LIST, {"action": verb, "_selected_action": [str(job.pk)]})
+        assert Job.objects.filter(pk=job.pk).values().get() == before
+        assert verb not in dict(
+            client.get(LIST).context["action_form"].fields["action"].choices
+        )
+
+    def test_it_needs_the_permission_to_view_too(
+        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
+    ):
+        job = JobFactory(**state)
+        assert client_of(permission).post(button(job, verb)).status_code == 403
+
+    def test_it_is_posted(
+        self, admin_client: Client, verb: str, permission: str, state: Any, after: str
+    ):
+        assert admin_client.get(button(JobFactory(**state), verb)).status_code == 405
+
+    def test_it_needs_the_token_against_forgery(
+        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
+    ):
+        client = client_of("view_job", permission, enforce_csrf_checks=True)
+        assert client.post(button(JobFactory(**state), verb)).status_code == 403
+
+    def test_it_needs_a_login(
+        self, client: Client, verb: str, permission: str, state: Any, after: str
+    ):
+        response = client.post(button(JobFactory(**state), verb))
+        assert response.status_code == 302
+        assert "/admin/login/" in response["Location"]

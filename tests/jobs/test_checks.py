@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core import checks
+from django.test import override_settings
+
+from jobs import registry
+from jobs.checks import SAFE_LEASE, SHORTEST_LEASE
+from jobs.context import JobContext
+
+if TYPE_CHECKING:
+    from tests.jobs.factories import JobFactory
+
+
+def ids() -> list[str | None]:
+    return [
+        message.id
+        for message in checks.run_checks()
+        if str(message.id).startswith("jobs.")
+    ]
+
+
+def test_the_settings_as_they_are_have_no_findings():
+    assert ids() == []
+
+
+@pytest.mark.parametrize(
+    ("lease", "expected"),
+    [
+        (SHORTEST_LEASE - dt.timedelta(milliseconds=1), ["jobs.E001"]),
+        (SHORTEST_LEASE, ["jobs.W001"]),
+        (SAFE_LEASE - dt.timedelta(milliseconds=1), ["jobs.W001"]),
+        (SAFE_LEASE, []),
+    ],
+)
+def test_a_lease_must_outlast_its_heartbeat(lease: dt.timedelta, expected: list[str]):
+    with override_settings(JOBS_JOB_REAPER_LEASE_TIMEOUT=lease):
+        assert ids() == expected
+
+
+def test_a_runner_needs_its_settings():
+    registry.runner("test_lonely")(lambda stop: {})
+    assert ids() == ["jobs.E002", "jobs.E002"]
+
+
+@pytest.mark.parametrize("interval", [dt.timedelta(0), 60, None])
+def test_a_runners_interval_is_a_duration_above_zero(interval: object):
+    registry.runner("test_lonely")(lambda stop: {})
+    with override_settings(
+        JOBS_TEST_LONELY_ENABLED=True, JOBS_TEST_LONELY_INTERVAL=interval
+    ):
+        assert ids() == ["jobs.E002"]
+
+
+def test_a_runner_with_its_settings_is_fine():
+    registry.runner("test_lonely")(lambda stop: {})
+    with override_settings(
+        JOBS_TEST_LONELY_ENABLED=False, JOBS_TEST_LONELY_INTERVAL=dt.timedelta(hours=1)
+    ):
+        assert ids() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"), [("x" * 101, "default"), ("test.noop", "q" * 301)]
+)
+def test_a_name_must_fit_its_column(name: str, queue: str):
+    registry.job_handler(name, queue=queue)(lambda context, payload: None)
+    assert ids() == ["jobs.E003"]
+
+
+def test_a_payload_annotation_must_be_resolvable():
+    @registry.job_handler("test.annotated")
+    def handler(context: JobContext, payload: JobFactory) -> None:
+        """Its payload's class is not there at run time."""
+
+    assert ids() == ["jobs.E004"]

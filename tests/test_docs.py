@@ -1,0 +1,116 @@
+"""The documentation cannot fall behind: what operators and developers go by is looked for in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
+
+from acw import env
+from jobs import registry
+from jobs.events import Event as JobsEvent
+from notify.events import LogEvent as NotifyEvent
+from notify.topics import topics
+from workspaces.events import Event as WorkspacesEvent
+
+ROOT = Path(__file__).resolve().parents[1]
+OUR_APPS = ("acw", "jobs", "notify", "workspaces")
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+ALL = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
+
+
+def in_code(name: str, text: str) -> bool:
+    """Whether the name stands in the text as code, by itself or at the beginning of more."""
+    return re.search(rf"`{re.escape(name)}(?![\w.])", text) is not None
+
+
+@pytest.mark.parametrize("name", sorted(env.VARIABLES))
+def test_every_environment_variable_is_documented(name: str) -> None:
+    assert in_code(name, OPERATIONS)
+
+
+@pytest.mark.parametrize("name", sorted(env.VARIABLES))
+def test_every_environment_variable_is_in_the_example(name: str) -> None:
+    if name not in {"ACW_ENV_FILE"}:
+        assert re.search(
+            rf"^#? ?{name}=", (ROOT / ".env.example").read_text(), re.MULTILINE
+        )
+
+
+@pytest.mark.parametrize(
+    "name", sorted({*re.findall(r"`((?:ACW|JOBS|NOTIFY)_[A-Z_]+)`", ALL)})
+)
+def test_no_variable_is_documented_that_does_not_exist(name: str) -> None:
+    assert name in env.VARIABLES or name.startswith("JOBS_INVOICE_REMINDERS")
+
+
+@pytest.mark.parametrize("event", [*JobsEvent, *NotifyEvent, *WorkspacesEvent])
+def test_every_log_event_is_documented(event: str) -> None:
+    assert in_code(event, OPERATIONS)
+
+
+@pytest.mark.parametrize("name", sorted(topics()))
+def test_every_topic_is_documented(name: str) -> None:
+    assert in_code(name, ALL)
+
+
+@pytest.mark.parametrize("name", sorted(registry.job_types()))
+def test_every_job_type_is_documented(name: str) -> None:
+    assert in_code(name, OPERATIONS)
+
+
+@pytest.mark.parametrize("name", sorted(registry.runners()))
+def test_every_runner_is_documented(name: str) -> None:
+    assert in_code(name, OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    "table",
+    sorted(
+        model._meta.db_table
+        for app in OUR_APPS
+        for model in apps.get_app_config(app).get_models()
+    ),
+)
+def test_every_table_is_documented(table: str) -> None:
+    assert in_code(table, OPERATIONS)
+
+
+def our_commands() -> list[str]:
+    return sorted(name for name, app in get_commands().items() if app in OUR_APPS)
+
+
+@pytest.mark.parametrize("name", our_commands())
+def test_every_command_is_documented_with_its_verbs(name: str) -> None:
+    assert in_code(name, OPERATIONS)
+    command = load_command_class(get_commands()[name], name)
+    assert isinstance(command, BaseCommand)
+    parser = command.create_parser("manage.py", name)
+    row = next(
+        line for line in OPERATIONS.splitlines() if line.startswith(f"| `{name}")
+    )
+    verbs = (
+        [verb for group in parser._subparsers._group_actions for verb in group.choices]
+        # type: ignore[union-attr]
+        if (parser._subparsers)
+        else []
+    )
+    for verb in verbs:
+        assert verb in row, f"{name} {verb}"
+
+
+def test_the_readme_has_both_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make run" in readme
+    assert "make test" in readme
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
