@@ -83,14 +83,15 @@ class Foreground:
     def wait_for(self, condition: Callable[[], bool]) -> bool:
         """Return True once the condition holds, False when it is over before that."""
         while not condition():
-            if self._is_over(timeout=_CHECK_SECONDS):
+            if self._is_over():
                 return False
+            self._take_news(timeout=_CHECK_SECONDS)
         return True
 
     def wait(self) -> int:
         """Wait for the end of all; return 0 when a signal was its reason, else 1."""
-        while not self._is_over(timeout=None):
-            pass
+        while not self._is_over():
+            self._take_news(timeout=None)
         by_signal = self.signals_taken > 0
         if by_signal:
             self._say("Stopping (once more to stop at once)")
@@ -118,8 +119,7 @@ class Foreground:
         for copier in self._copiers:
             copier.join(_LAST_LINES_SECONDS)
 
-    def _is_over(self, *, timeout: float | None) -> bool:
-        self._take_news(timeout=timeout)
+    def _is_over(self) -> bool:
         return bool(self._ended or self.signals_taken)
 
     def _take_news(self, *, timeout: float | None) -> None:

@@ -11,7 +11,7 @@ import logging
 import math
 from typing import Any
 
-from acw.redact import redact
+from jobs.redaction import redact
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
     "message",

@@ -10,7 +10,7 @@ import logging
 import random
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from django.db import (
@@ -38,6 +38,14 @@ UNAVAILABLE: tuple[type[Exception], ...] = (
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
+
+
+class Executes(Protocol):
+    """What the queue's statements need of a connection."""
+
+    def execute(
+        self, query: str, parameters: Sequence[Any] | dict[str, Any]
+    ) -> list[Any]: ...
 
 
 class QueueConnection:
@@ -116,7 +124,7 @@ class Outage:
                     "error": f"{type(error).__name__}: {error}".strip(),
                 },
             )
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failures - 1, 10))
         return pause * random.uniform(0.5, 1)  # noqa: S311 (spreads the reconnects)
 
     def passed(self) -> None:

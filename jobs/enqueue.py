@@ -99,8 +99,8 @@ def enqueue(
             )
         ]
     )[0]
-    if outcome.row is not None:
-        return _as_job(outcome.row, outcome)
+    if outcome.new is not None:
+        return outcome.new.job()
     job = Job.objects.get(pk=outcome.id)
     job.deduplicated = True
     return job
@@ -116,31 +116,37 @@ def enqueue_many(jobs: Iterable[NewJob]) -> list[uuid.UUID]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class _New:
+    """The row of a new job, and the times that the database gave it."""
+
+    row: tuple[Any, ...]
+    run_at: dt.datetime
+    created_at: dt.datetime
+
+    def job(self) -> Job:
+        """The job without another look into the table."""
+        values = dict(zip(_COLUMNS, self.row, strict=True))
+        values |= {"payload": json.loads(values["payload"]), "run_at": self.run_at}
+        job = Job(
+            **values,
+            status=Status.PENDING,
+            attempts=0,
+            lease_seq=0,
+            last_error="",
+            created_at=self.created_at,
+            updated_at=self.created_at,
+        )
+        job._state.adding = False
+        job._state.db = DEFAULT_DB_ALIAS
+        return job
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Outcome:
-    """The id of the job, and, where it is new, its row and the times that the database gave it."""
+    """The id of the job; ``new`` is None where another one is live under its key."""
 
     id: uuid.UUID
-    row: tuple[Any, ...] | None = None
-    run_at: dt.datetime | None = None
-    created_at: dt.datetime | None = None
-
-
-def _as_job(row: tuple[Any, ...], outcome: _Outcome) -> Job:
-    """The new row without another look into the table."""
-    values = dict(zip(_COLUMNS, row, strict=True))
-    values |= {"payload": json.loads(values["payload"]), "run_at": outcome.run_at}
-    job = Job(
-        **values,
-        status=Status.PENDING,
-        attempts=0,
-        lease_seq=0,
-        last_error="",
-        created_at=outcome.created_at,
-        updated_at=outcome.created_at,
-    )
-    job._state.adding = False
-    job._state.db = DEFAULT_DB_ALIAS
-    return job
+    new: _New | None = None
 
 
 def _insert(jobs: Sequence[NewJob]) -> list[_Outcome]:
@@ -161,9 +167,8 @@ def _insert(jobs: Sequence[NewJob]) -> list[_Outcome]:
         inserted = _execute_insert(left.values())
         for n, row in left.items():
             if times := inserted.get(row[0]):
-                result[n] = _Outcome(
-                    id=row[0], row=row, run_at=times[0], created_at=times[1]
-                )
+                new = _New(row=row, run_at=times[0], created_at=times[1])
+                result[n] = _Outcome(id=row[0], new=new)
         left = {n: row for n, row in left.items() if n not in result}
         live = _live_jobs([row[-1] for row in left.values()])
         result |= {
@@ -176,7 +181,7 @@ def _insert(jobs: Sequence[NewJob]) -> list[_Outcome]:
             f"unique_key: the job that holds {keys[0]!r} is not visible to this transaction; "
             "enqueue outside REPEATABLE READ or SERIALIZABLE"
         )
-    queues = {outcome.row[3] for outcome in result.values() if outcome.row}
+    queues = {outcome.new.row[3] for outcome in result.values() if outcome.new}
     if queues:
         transaction.on_commit(partial(wakeup.wake, queues), robust=True)
     return [result[n] for n in range(len(rows))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobs.leases import BATCH_SECONDS, LARGEST_BATCH
+from jobs.claims import BATCH_SECONDS, LARGEST_BATCH
 
 _WEIGHT = 0.3
 """Of the newest duration in the moving average."""

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 
 from django.conf import settings
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 
 from jobs import backoff, outcomes, payload, registry
 from jobs.context import JobContext
@@ -108,10 +108,15 @@ def _open_transactions() -> set[str]:
 
 
 def _tidy_connections(open_before: set[str]) -> None:
-    """Give the next handler sound connections: none stale, none with a transaction left open."""
+    """Give the next handler sound connections: none stale, none with a transaction left open.
+
+    A transaction that was open before is the caller's, as in tests, and is left alone.
+    """
     for alias in _open_transactions() - open_before:
         connections[alias].close()
         # Django keeps a connection that was closed inside atomic() unusable; the next use makes a new one.
         del connections[alias]
-    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        if connection.alias not in open_before:
+            connection.close_if_unusable_or_obsolete()
     reset_queries()

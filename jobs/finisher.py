@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Sequence
 
 import psycopg
 from django.db import DatabaseError, close_old_connections, transaction
 
 from jobs import leases
-from jobs.connection import UNAVAILABLE, TransactionConnection
+from jobs.connection import UNAVAILABLE, Executes, TransactionConnection
 from jobs.events import Event
-from jobs.leases import Executes, LeasedJob
+from jobs.leases import LeasedJob
 from jobs.models import Job, Status
 from jobs.outcomes import COMPLETED, NOT_BEGUN, Outcome
 from jobs.signals import job_dead
@@ -106,7 +107,7 @@ def announce_death(job: Job, error: str) -> None:
         log.exception(Event.DEAD_RECEIVER_FAILED, extra=facts)
 
 
-def _report(finished: Finished, done: set[object]) -> None:
+def _report(finished: Finished, done: set[uuid.UUID]) -> None:
     for job, outcome in finished:
         facts = {
             "job_id": job.id,

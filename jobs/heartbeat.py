@@ -9,7 +9,7 @@ import time
 
 from django.conf import settings
 
-from jobs import leases, registry
+from jobs import claims, leases, registry
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.part import Part
 from jobs.pool import Pool
@@ -67,7 +67,7 @@ class Heartbeat(Part):
             leases.extend(self._connection, held, self._pool.lease) if held else set()
         )
         self._pool.extended(trusted_until, lost)
-        self._pool.queues.discover(leases.pending_queues(self._connection))
+        self._pool.queues.discover(claims.pending_queues(self._connection))
         self.announce()
 
     def announce(self) -> None:

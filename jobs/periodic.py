@@ -15,9 +15,8 @@ from typing import Any
 from django.db import close_old_connections, connections
 
 from jobs import outcomes, registry
-from jobs.connection import UNAVAILABLE, Outage, QueueConnection
+from jobs.connection import UNAVAILABLE, Executes, Outage, QueueConnection
 from jobs.events import Event
-from jobs.leases import Executes
 from jobs.models import RunnerState
 from jobs.part import Part
 from jobs.registry import Runner, Summary

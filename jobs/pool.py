@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 
 from django.conf import settings
 
-from jobs import leases, registry
+from jobs import claims, registry
+from jobs.claims import Claim
 from jobs.connection import QueueConnection
 from jobs.estimates import Estimates
 from jobs.finisher import write
-from jobs.leases import Claim, LeasedJob
+from jobs.leases import LeasedJob
 from jobs.outcomes import NOT_BEGUN, interrupted
 from jobs.selection import Queues
 from jobs.thread import Execution, WorkerThread
@@ -186,7 +187,7 @@ class Pool:
         self._connection.close()
 
     def _take_unknown_types(self) -> None:
-        jobs = leases.claim_unknown(
+        jobs = claims.claim_unknown(
             self._connection,
             self.claim_wanted(),
             grace=settings.JOBS_UNKNOWN_TYPE_GRACE,

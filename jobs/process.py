@@ -23,6 +23,7 @@ from jobs.part import Part
 from jobs.periodic import Periodic
 from jobs.pool import Pool
 from jobs.selection import Queues
+from jobs.thread import WorkerThread
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +101,8 @@ class Worker:
     def _watch(self) -> bool:
         """Wait for the end; return whether a part failed, which ends the process, for its supervisor to restart."""
         while not self._stop.wait(_TEND_EVERY if not self._drain else 0.05):
-            for thread in [*self.pool.threads, *self._parts()]:
+            watched: list[WorkerThread | Part] = [*self.pool.threads, *self._parts()]
+            for thread in watched:
                 if not thread.is_alive() and (
                     thread.error is not None or not self._drain
                 ):

@@ -32,7 +32,7 @@ _LOST_WORKERS_KEPT = dt.timedelta(days=1)
 _PURGE = """
 DELETE FROM jobs WHERE id = ANY (ARRAY(
     SELECT id FROM jobs
-    WHERE status = %(status)s AND completed_at < statement_timestamp() - %(retention)s
+    WHERE status = %(status)s AND completed_at < statement_timestamp() - %(retention)s::interval
     ORDER BY completed_at
     LIMIT %(most)s
     FOR UPDATE SKIP LOCKED

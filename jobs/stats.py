@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Count, F, Func, Max, Min, Q, TextField, Value
 from django.db.models.functions import Left, Now
 
-from jobs import leases, registry
+from jobs import claims, registry
 from jobs.connection import TransactionConnection
 from jobs.display import LINE_LIMIT
 from jobs.heartbeat import alive_within
@@ -37,7 +37,7 @@ WHERE first.run_at <= statement_timestamp()
 
 def lag() -> dt.timedelta | None:
     """For how long the oldest due job has been due; None where nothing is due."""
-    queues = leases.pending_queues(TransactionConnection())
+    queues = claims.pending_queues(TransactionConnection())
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(_OLDEST_DUE, [list(queues), Priority.values])
         age: dt.timedelta | None = cursor.fetchone()[0]

@@ -6,16 +6,16 @@ import datetime as dt
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import connection
 
-from jobs import leases, registry
-from jobs.connection import QueueConnection, TransactionConnection
+from jobs import claims, registry
+from jobs.claims import Claim
+from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.finisher import write
-from jobs.leases import Claim, Executes
+from jobs.leases import LeasedJob
 from jobs.models import Job
 from jobs.selection import Queues
 from jobs.thread import Execution
@@ -30,12 +30,6 @@ _LEASE = dt.timedelta(minutes=5)
 _BATCH = 100
 _PAUSE = 0.01
 
-# Within a transaction now() stands still, and what was enqueued in it by now is due only after it.
-_DUE_BY_THE_WALL_CLOCK = """
-UPDATE jobs SET run_at = now()
-WHERE status = 'pending' AND run_at > now() AND run_at <= clock_timestamp()
-"""
-
 
 def run_due_jobs(
     *, queues: Iterable[str] | None = None, at_most: int = 1_000
@@ -47,21 +41,9 @@ def run_due_jobs(
     their last executions. Raises AssertionError after ``at_most`` executions, which never end by themselves.
     """
     if connection.in_atomic_block:
-        with _kept_open():
-            return _run(TransactionConnection(), Queues(queues), at_most)
+        return _run(TransactionConnection(), Queues(queues), at_most)
     with QueueConnection() as own:
         return _run(own, Queues(queues), at_most)
-
-
-@contextmanager
-def _kept_open() -> Iterator[None]:
-    """The executor closes stale connections, and would take the one in the test's transaction for one."""
-    wrapper = connections[DEFAULT_DB_ALIAS]
-    vars(wrapper)["close_if_unusable_or_obsolete"] = lambda: None
-    try:
-        yield
-    finally:
-        del vars(wrapper)["close_if_unusable_or_obsolete"]
 
 
 def _run(connection_: Executes, queues: Queues, at_most: int) -> list[Job]:
@@ -83,17 +65,15 @@ def _run(connection_: Executes, queues: Queues, at_most: int) -> list[Job]:
     return [jobs[pk] for pk in executed if pk in jobs]
 
 
-def _claim(connection_: Executes, queues: Queues) -> list[leases.LeasedJob]:
-    if connection.in_atomic_block:
-        connection_.execute(_DUE_BY_THE_WALL_CLOCK, [])
-    queues.discover(leases.pending_queues(connection_))
+def _claim(connection_: Executes, queues: Queues) -> list[LeasedJob]:
+    queues.discover(claims.pending_queues(connection_))
     wanted = Claim(
         worker=WORKER,
         lease=_LEASE,
         queues=dict.fromkeys(queues.names(), _BATCH),
-        costs=dict.fromkeys(registry.job_types(), leases.BATCH_SECONDS / _BATCH),
+        costs=dict.fromkeys(registry.job_types(), claims.BATCH_SECONDS / _BATCH),
     )
-    return leases.claim(connection_, wanted)
+    return claims.claim(connection_, wanted)
 
 
 def wait_until(

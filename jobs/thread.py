@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from jobs import leases, registry
+from jobs import claims, registry
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.context import JobContext
 from jobs.events import Event
@@ -102,7 +102,7 @@ class WorkerThread(threading.Thread):
     def _claim(self) -> bool:
         trusted_until = time.monotonic() + self._pool.lease.total_seconds()
         try:
-            batch = leases.claim(self._connection, self._pool.claim_wanted())
+            batch = claims.claim(self._connection, self._pool.claim_wanted())
         except UNAVAILABLE as error:
             self._pool.stopping.wait(self._outage.failed(error))
             return False

@@ -1,26 +1,19 @@
-"""How this app's tables look in the admin. What is done with them lives elsewhere."""
+"""What the program writes, in the admin: notifications, attempts at delivery, the audit."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.contrib import admin
 from django.db.models import Model, QuerySet
-from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
-from django.utils.decorators import method_decorator
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_POST
 
-from notify import audit, endpoints, sending
-from notify.delivery import Verdict
-from notify.forms import WebhookEndpointForm
-from notify.models import AuditEntry, Notification, WebhookAttempt, WebhookEndpoint
+from notify import admin_endpoints, topics  # noqa: F401 (the first registers its own)
+from notify.models import AuditEntry, Notification, WebhookAttempt
 
 
 def _pretty(value: Any) -> SafeString:
@@ -41,12 +34,29 @@ class Written(admin.ModelAdmin[Model]):
         return False
 
 
+class TopicFilter(admin.SimpleListFilter):
+    """The defined topics; which ones the table has is not asked, since it may be long."""
+
+    title = "topic"
+    parameter_name = "topic"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: admin.ModelAdmin[Model]
+    ) -> list[tuple[str, str]]:
+        return [(name, name) for name in sorted(topics.topics())]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Model]
+    ) -> QuerySet[Model]:
+        return queryset.filter(topic=self.value()) if self.value() else queryset
+
+
 @admin.register(Notification)
 class NotificationAdmin(Written):
     """What was told to whom. May be deleted, or a user who was told something could not be."""
 
     list_display = ["created_at", "user", "topic", "title", "read_at"]
-    list_filter = ["topic", ("read_at", admin.EmptyFieldListFilter), "created_at"]
+    list_filter = [TopicFilter, ("read_at", admin.EmptyFieldListFilter), "created_at"]
     list_select_related = ["user"]
     search_fields = ["=user__username", "=topic", "title"]
     ordering = ["-id"]
@@ -85,12 +95,11 @@ class WebhookAttemptAdmin(Written):
         "started_at",
         "endpoint",
         "topic",
-        "job",
-        "number",
         "verdict",
-        "status",
+        "answer",
         "milliseconds",
-        "cause",
+        "number",
+        "job",
     ]
     list_filter = ["verdict", "endpoint", "started_at"]
     list_select_related = ["endpoint"]
@@ -116,161 +125,30 @@ class WebhookAttemptAdmin(Written):
     ) -> bool:
         return False
 
+    class Media:
+        css = {"all": ["notify/notify.css"]}
+
+    @admin.display(description="answer")
+    def answer(self, attempt: WebhookAttempt) -> str:
+        return attempt.cause or (f"HTTP {attempt.status}" if attempt.status else "")
+
     @admin.display(description="job")
     def job(self, attempt: WebhookAttempt) -> str:
         if attempt.job_id is None:
             return "test event"
         url = reverse("admin:jobs_job_change", args=[attempt.job_id])
-        return format_html('<a href="{}">{}</a>', url, attempt.job_id)
+        # The end tells jobs apart: an id begins with its time.
+        return format_html(
+            '<a href="{}" title="{}">…{}</a>',
+            url,
+            attempt.job_id,
+            str(attempt.job_id)[-12:],
+        )
 
-    @admin.display(description="ms", ordering="duration")
+    @admin.display(description="milliseconds")
     def milliseconds(self, attempt: WebhookAttempt) -> int | None:
         return (
             None
             if attempt.duration is None
             else round(attempt.duration.total_seconds() * 1000)
-        )
-
-
-@admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(admin.ModelAdmin[WebhookEndpoint]):
-    """Receivers. Their URLs show only to those who may change them, their secrets to nobody."""
-
-    form = WebhookEndpointForm
-    list_display = [
-        "name",
-        "target",
-        "enabled",
-        "topic_list",
-        "delivered_at",
-        "last_verdict",
-    ]
-    list_filter = ["enabled"]
-    search_fields = ["name"]
-    readonly_fields = [
-        "target",
-        "delivered_at",
-        "last_verdict",
-        "attempts",
-        "created_at",
-        "updated_at",
-    ]
-
-    class Media:
-        css = {"all": ["notify/notify.css"]}
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[WebhookEndpoint]:
-        return WebhookEndpoint.objects.with_health()
-
-    def get_fields(
-        self, request: HttpRequest, obj: WebhookEndpoint | None = None
-    ) -> list[Any]:
-        if obj is None:
-            return ["name", "url", "secret", "topics", "enabled"]
-        shown = list(self.readonly_fields[1:])
-        if not self.has_change_permission(request, obj):
-            return ["name", "target", "topics", "enabled", *shown]
-        return ["name", "url", "secret", "topics", "enabled", *shown]
-
-    @admin.display(description="topics")
-    def topic_list(self, endpoint: WebhookEndpoint) -> str:
-        return ", ".join(endpoint.topics) or "none: it gets nothing"
-
-    @admin.display(description="last delivered", empty_value="never")
-    def delivered_at(self, endpoint: WebhookEndpoint) -> Any:
-        return getattr(endpoint, "delivered_at", None)
-
-    @admin.display(description="last attempt", empty_value="none")
-    def last_verdict(self, endpoint: WebhookEndpoint) -> str | None:
-        verdict = getattr(endpoint, "last_verdict", None)
-        return WebhookAttempt.Verdict(verdict).label if verdict else None
-
-    @admin.display(description="attempts")
-    def attempts(self, endpoint: WebhookEndpoint) -> SafeString:
-        url = reverse("admin:notify_webhookattempt_changelist")
-        return format_html(
-            '<a href="{}?endpoint__id__exact={}">See all</a>', url, endpoint.pk
-        )
-
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: WebhookEndpoint,
-        form: ModelForm[WebhookEndpoint],
-        change: bool,
-    ) -> None:
-        super().save_model(request, obj, form, change)
-        self._audit(
-            request,
-            "webhook.endpoint_changed" if change else endpoints.ADDED,
-            obj,
-            # The names of the fields: their values may be secrets.
-            changed=form.changed_data,
-        )
-
-    def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
-        self._audit(request, "webhook.endpoint_deleted", obj)
-        super().delete_model(request, obj)
-
-    def delete_queryset(
-        self, request: HttpRequest, queryset: QuerySet[WebhookEndpoint]
-    ) -> None:
-        for endpoint in queryset:
-            self._audit(request, "webhook.endpoint_deleted", endpoint)
-        super().delete_queryset(request, queryset)
-
-    def has_test_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("notify.test_webhookendpoint")
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        context = {
-            "may_test": self.has_test_permission(request),
-            **(extra_context or {}),
-        }
-        return super().change_view(request, object_id, form_url, context)
-
-    def get_urls(self) -> list[URLPattern]:
-        test = path(
-            "<path:object_id>/test/",
-            self.admin_site.admin_view(self.test_view),
-            name="notify_webhookendpoint_test",
-        )
-        return [test, *super().get_urls()]
-
-    @method_decorator(require_POST)
-    def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Send a test event now, and show what came of it."""
-        if not self.has_test_permission(request):
-            raise PermissionDenied
-        endpoint = self.get_object(request, unquote(object_id))
-        if endpoint is None:
-            raise Http404
-        attempt, judgement = sending.send_test(endpoint)
-        self._audit(
-            request, "webhook.test_sent", endpoint, verdict=judgement.verdict.value
-        )
-        delivered = judgement.verdict is Verdict.COMPLETED
-        self.message_user(
-            request,
-            sending.describe(attempt),
-            messages.SUCCESS if delivered else messages.ERROR,
-        )
-        return HttpResponseRedirect(
-            reverse("admin:notify_webhookendpoint_change", args=[endpoint.pk])
-        )
-
-    def _audit(
-        self, request: HttpRequest, action: str, endpoint: WebhookEndpoint, **data: Any
-    ) -> None:
-        audit.record(
-            request.user.get_username(),
-            action,
-            target=f"webhook:{endpoint.name}",
-            data={"target": endpoint.target, **data},
         )

@@ -45,6 +45,7 @@ class WebhookEndpointForm(forms.ModelForm[WebhookEndpoint]):
             widget=forms.CheckboxSelectMultiple,
             help_text="The events that are sent to it. Without any it gets nothing.",
         )
+        self.fields["secret"].required = not self.instance.encrypted_secret
         self.fields["secret"].help_text = (
             f"A secret is set. Leave this empty to keep it. A new one: {_RULE}"
             if self.instance.encrypted_secret
@@ -53,7 +54,7 @@ class WebhookEndpointForm(forms.ModelForm[WebhookEndpoint]):
 
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"]
-        if not secret and self.instance.encrypted_secret:
+        if not secret:
             return ""
         try:
             return signing.checked_secret(secret)

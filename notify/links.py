@@ -10,6 +10,8 @@ def admin_page(row: Model) -> str:
     """The path of the row's page in the admin; empty where the admin has none, which must not keep news back."""
     meta = row._meta
     try:
-        return reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[row.pk])
+        return reverse(
+            f"admin:{meta.app_label}_{meta.model_name}_change", args=[row.pk]
+        )
     except NoReverseMatch:
         return ""

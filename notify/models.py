@@ -5,6 +5,7 @@ Every time is the database's, so that no host's clock decides anything.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -97,6 +98,10 @@ class WebhookEndpoint(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
 
+    delivered_at: dt.datetime | None
+    last_verdict: str | None
+    """When it last took a delivery, and what its last attempt came to; known after ``with_health()``."""
+
     objects: ClassVar[WebhookEndpointQuerySet] = WebhookEndpointQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
@@ -140,10 +145,10 @@ class WebhookAttempt(models.Model):
     """
 
     class Verdict(models.TextChoices):
-        UNKNOWN = "unknown", "Outcome unknown"
+        UNKNOWN = "unknown", "Unknown"
         COMPLETED = "completed", "Delivered"
-        RETRY = "retry", "Failed, may be tried again"
-        PERMANENT = "permanent", "Refused for good"
+        RETRY = "retry", "Failed"
+        PERMANENT = "permanent", "Refused"
         SKIPPED = "skipped", "Not sent"
 
     # Plain values and no constraint: the purge of jobs leaves the record of what was sent.
@@ -178,6 +183,12 @@ class WebhookAttempt(models.Model):
         indexes = [
             models.Index(fields=["endpoint", "-id"], name="webhook_attempts_endpoint"),
             models.Index(fields=["job_id"], name="webhook_attempts_job"),
+            # Finds the last success of an endpoint that has failed ever since.
+            models.Index(
+                fields=["endpoint", "-id"],
+                name="webhook_attempts_delivered",
+                condition=models.Q(verdict="completed"),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -78,12 +78,10 @@ def post(
             prepared = _prepare(target, body=body, headers=headers)
         except InvalidUrl as error:
             return _failed(Failure.INVALID, str(error), began=began)
-        except Exception as error:  # whatever a library dislikes about a request, it will dislike again
-            return _failed(
-                Failure.INVALID,
-                f"the request cannot be made: {type(error).__name__}",
-                began=began,
-            )
+        # Whatever the library dislikes about a request, it will dislike again.
+        except Exception as error:
+            cause = f"the request cannot be made: {type(error).__name__}"
+            return _failed(Failure.INVALID, cause, began=began)
         dialer = Dialer(target, allowed=allowed, deadline=deadline, resolver=resolver)
         adapter = _OneShot(dialer)
         try:
@@ -105,9 +103,8 @@ def post(
                 redirect=_redirect(response, target),
                 excerpt=_excerpt(response),
             )
-        except (
-            Exception
-        ) as error:  # every way in which an exchange can end is an answer here
+        # Every way in which an exchange can end is an answer here.
+        except Exception as error:
             failure, cause = _explain(error, deadline=deadline)
             if failure is Failure.DEADLINE and not cause:
                 cause = f"no complete answer within {timeout.total_seconds():g} s"
@@ -177,9 +174,12 @@ def _redirect(response: requests.Response, target: Target) -> str | None:
 
 
 def _excerpt(response: requests.Response) -> bytes:
-    """The first bytes of the body. It decides nothing, so nothing that is wrong with it matters."""
+    """The first bytes of the body, and the end of the connection.
+
+    It decides nothing, so nothing that is wrong with it matters.
+    """
     kept = bytearray()
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), response:
         while len(kept) < EXCERPT_BYTES:
             part = response.raw.read1(EXCERPT_BYTES - len(kept), decode_content=False)
             if not part:

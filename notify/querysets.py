@@ -44,14 +44,14 @@ class WebhookEndpointQuerySet(models.QuerySet["WebhookEndpoint"]):
         return self.filter(enabled=True, topics__contains=[topic])
 
     def with_health(self) -> WebhookEndpointQuerySet:
-        """Each with ``delivered_at``, the last success, and ``last_verdict`` of its last attempt that ended."""
+        """Each with ``delivered_at`` and ``last_verdict``, from its attempts that ended."""
         from notify.models import WebhookAttempt
 
         ended = WebhookAttempt.objects.filter(
             endpoint=OuterRef("pk"), finished_at__isnull=False
         ).exclude(verdict=WebhookAttempt.Verdict.SKIPPED)
         delivered = ended.filter(verdict=WebhookAttempt.Verdict.COMPLETED)
-        return self.annotate(
+        return self.annotate(  # type: ignore[no-redef] # declared for readers
             delivered_at=Subquery(delivered.order_by("-id").values("finished_at")[:1]),
             last_verdict=Subquery(ended.order_by("-id").values("verdict")[:1]),
         )

@@ -10,6 +10,7 @@ import time
 import uuid
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -128,9 +129,15 @@ def remove_old_attempts() -> None:
     Done with each attempt, it keeps the table from growing without end.
     """
     oldest = WebhookAttempt.objects.oldest(_OLD_ROWS_TAKEN)
-    oldest.filter(
-        started_at__lt=Now() - settings.JOBS_JOB_PURGE_DEAD_RETENTION
-    ).delete()
+    old = oldest.filter(started_at__lt=Now() - settings.JOBS_JOB_PURGE_DEAD_RETENTION)
+    if not old.exists():
+        return
+    with transaction.atomic():
+        # Two workers that took the same rows in different orders would lock each other out.
+        taken = list(
+            old.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        )
+        WebhookAttempt.objects.filter(pk__in=taken).delete()
 
 
 def _open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -14,11 +15,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from notify import topics
 from notify.models import Notification
 from notify.querysets import NotificationQuerySet
 
 PER_PAGE = 25
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @require_safe
@@ -37,7 +39,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "page": page,
         "page_range": page.paginator.get_elided_page_range(page.number),
         "unread": unread,
-        "topics": topics.topics(),
     }
     return render(request, "notify/inbox.html", context)
 
@@ -56,9 +57,9 @@ def mark_read(request: HttpRequest, pk: int) -> HttpResponse:
 def mark_all_read(request: HttpRequest) -> HttpResponse:
     """Mark all of the user's notifications as read, but for what came after the page was drawn."""
     unread = _own(request)
-    newest = request.POST.get("newest", "")
-    if newest.isascii() and newest.isdigit():
-        unread = unread.filter(pk__lte=int(newest))
+    newest = _number(request, "newest")
+    if newest is not None:
+        unread = unread.filter(pk__lte=newest)
     count = unread.mark_read()
     messages.success(request, f"Marked as read: {count}.")
     return _back(request)
@@ -70,6 +71,11 @@ def _own(request: HttpRequest) -> NotificationQuerySet:
 
 
 def _back(request: HttpRequest) -> HttpResponse:
-    page = request.POST.get("page", "")
-    query = f"?page={int(page)}" if page.isascii() and page.isdigit() else ""
+    page = _number(request, "page")
+    query = "" if page is None else f"?page={page}"
     return redirect(reverse("notify:inbox") + query)
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.POST.get(name, "")
+    return int(text) if _NUMBER.fullmatch(text) else None

@@ -136,7 +136,7 @@ def remove_workspace(
 def _prepared(directory: Path) -> Iterator[Path]:
     """A directory under another name, locked, for the block to fill and rename; removed if it does not."""
     unfinished = directory.with_name(f"{_ADDING}{secrets.token_hex(8)}")
-    unfinished.mkdir(mode=0o700, parents=True)
+    unfinished.mkdir(parents=True)
     try:
         paths.fetch_lock_path(unfinished).touch()
         paths.lock_path(unfinished).touch()

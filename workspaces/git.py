@@ -142,9 +142,9 @@ def run(
     stderr = _presentable(captured.stderr)
     match captured.ending:
         case Ending.TIMEOUT:
-            raise GitTimeout(
-                verb, f"took longer than {timeout} and was ended", stderr=stderr
-            )
+            of = " (ACW_GIT_TIMEOUT)" if timeout == limit else ""
+            said = f"took longer than {timeout}{of} and was ended"
+            raise GitTimeout(verb, said, stderr=stderr)
         case Ending.STOPPED:
             raise GitStopped(verb, "was ended because the caller stops")
         case Ending.OVERFLOW:

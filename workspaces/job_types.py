@@ -6,6 +6,7 @@ Each goes to the queue of the host that has the disk, and is there once at a tim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from jobs.enqueue import NewJob
 from jobs.models import Priority
@@ -60,7 +61,7 @@ def clean_up(host: str) -> NewJob:
     return NewJob(
         type=CLEAN_UP,
         payload=CleanUpPayload(host=host),
-        ref_id=host[:200],
-        unique_key=f"{CLEAN_UP}:{host}"[:200],
+        # A host's name may be longer than a key.
+        unique_key=f"{CLEAN_UP}:{sha256(host.encode()).hexdigest()}",
         queue=hosts.queue_of(host),
     )

@@ -114,7 +114,7 @@ def _remove(
             return reasons
         if os.path.lexists(path):
             # From here on nobody reaches it by its path, and what is begun can be finished.
-            trash.parent.mkdir(mode=0o700, exist_ok=True)
+            trash.parent.mkdir(exist_ok=True)
             os.rename(path, trash)
     if worktrees.registration(repository, path) is not None:
         reasons = inspection.unsaved_work(repository, path, at=trash, stop=stop)

@@ -52,12 +52,12 @@ def parse(url: str) -> Remote:
         )
     if url.startswith("-"):
         raise RefusedUrl(f"the URL begins with '-', as options do; give {ACCEPTED}")
-    if any(
-        not char.isprintable() or char.isspace() or char == "\\"
-        for char in unquote(url)
+    if url != url.strip() or any(
+        not char.isprintable() or char == "\\" for char in unquote(url)
     ):
         raise RefusedUrl(
-            "the URL has a blank, a backslash or a control character in it, plain or as %XX; remove it"
+            "the URL has a control character or a backslash in it, plain or as %XX, "
+            "or blanks around it; remove them"
         )
     if _HELPER.match(url):
         raise RefusedUrl(
@@ -99,6 +99,8 @@ def _with_scheme(url: str) -> Remote | None:
         if parts.netloc:
             raise RefusedUrl("a file URL has no host: write file:///absolute/path")
     else:
+        if " " in url:
+            raise RefusedUrl("the URL has a blank in it; write it as %20")
         _refuse_credentials(parts, protocol)
         if not _HOST.fullmatch(_host(parts)):
             raise RefusedUrl(

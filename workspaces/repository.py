@@ -108,13 +108,15 @@ class Repository:
             timeout=timeout,
             stop=stop,
         )
-        return len(before ^ self._remote_refs())
+        after = self._remote_refs()
+        return sum(before.get(name) != after.get(name) for name in before | after)
 
-    def _remote_refs(self) -> set[bytes]:
-        listed = self.run(
-            ["for-each-ref", "--format=%(refname) %(objectname)", _REMOTE]
-        )
-        return set(listed.stdout.splitlines())
+    def _remote_refs(self) -> dict[bytes, bytes]:
+        form = "--format=%(refname) %(objectname)"
+        listed = self.run(["for-each-ref", form, _REMOTE]).stdout.splitlines()
+        refs = dict(line.split(b" ") for line in listed)
+        refs.pop(f"{_REMOTE}HEAD".encode(), None)  # another name for one of them
+        return refs
 
     def commit_of(self, reference: str) -> str | None:
         """The commit that ``reference`` (a full name, ``refs/…``) leads to, or None."""

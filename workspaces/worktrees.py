@@ -42,12 +42,12 @@ def add(
     """
     new = repository.local_branch(branch) is None
     start = _start_of(repository, branch, default=default) if new else branch
-    create = ["-b", branch] if new else []
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # --no-track: writes nothing into the configuration, whose lock does not wait.
+    create = ["--no-track", "-b", branch] if new else []
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         repository.run(
-            # --lock: no agent's "git worktree prune" can forget it. --no-track: writes nothing into
-            # the configuration, whose lock does not wait.
+            # --lock: no agent's "git worktree prune" can forget it.
             [
                 "worktree",
                 "add",
@@ -55,7 +55,6 @@ def add(
                 "--reason",
                 "acw",
                 "--no-checkout",
-                "--no-track",
                 *create,
                 "--",
                 str(path),

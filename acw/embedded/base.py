@@ -10,12 +10,21 @@ from django.db.backends.postgresql import base, client
 from django.db.utils import OperationalError
 
 from acw.embedded import binaries, cluster
+from acw.embedded.cluster import Cluster
 from acw.embedded.errors import ClusterError
+
+# The test runner changes the entry's NAME; the server makes this one.
+DATABASE = "acw"
+
+
+def server_of(settings: Mapping[str, Any]) -> Cluster:
+    """Return the server that an entry of DATABASES with this engine means."""
+    return cluster.at(settings["EMBEDDED_DATA_DIR"], database=DATABASE)
 
 
 def _running_server(settings: Mapping[str, Any]) -> dict[str, str]:
     """Start the server unless it runs, and return how libpq reaches it."""
-    server = cluster.at(settings["EMBEDDED_DATA_DIR"], database="acw")
+    server = server_of(settings)
     try:
         server.ensure_running()
         return server.connection_parameters()

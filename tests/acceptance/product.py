@@ -153,7 +153,7 @@ class Product:
     def sql(self, query: str, *parameters: Any) -> list[Any]:
         """Run a statement as an operator would, and return its rows."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            cursor = connection.execute(query, parameters or None)  # type: ignore[arg-type, call-overload]
+            cursor = connection.execute(query, parameters or None)
             return cursor.fetchall() if cursor.description is not None else []
 
     def await_sql(self, query: str, *parameters: Any) -> list[Any]:

@@ -24,19 +24,9 @@ signal.pause()
 """
 
 
-class Said(list[str]):
-    """What was said, and an event for each text that a test waits for."""
-
-    def __init__(self) -> None:
-        self.events: dict[str, threading.Event] = {}
-
-    def say(self, text: str) -> None:
-        self.append(text)
-
-
 @pytest.fixture
-def said() -> Said:
-    return Said()
+def said() -> list[str]:
+    return []
 
 
 def python(name: str, code: str) -> Command:
@@ -51,13 +41,13 @@ def is_up(capture: pytest.CaptureFixture[str], seen: list[str], *, count: int) -
 def run(
     commands: list[Command],
     *,
-    said: Said,
+    said: list[str],
     capture: pytest.CaptureFixture[str],
     grace: float = 30,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM,),
 ) -> tuple[int, str]:
     """Run until all print "up", send the signals; return the status and what came."""
-    foreground = Foreground(say=said.say, grace=grace)
+    foreground = Foreground(say=said.append, grace=grace)
     seen: list[str] = []
     with foreground.heeding_signals():
         foreground.start(commands)
@@ -70,7 +60,7 @@ def run(
 
 
 def test_lines_come_with_their_commands_name(
-    capfd: pytest.CaptureFixture[str], said: Said
+    capfd: pytest.CaptureFixture[str], said: list[str]
 ):
     commands = [python("web", PATIENT), python("jobs", PATIENT)]
     _, output = run(commands, said=said, capture=capfd)
@@ -79,7 +69,7 @@ def test_lines_come_with_their_commands_name(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_all_in_good_order(
-    capfd: pytest.CaptureFixture[str], said: Said, number: signal.Signals
+    capfd: pytest.CaptureFixture[str], said: list[str], number: signal.Signals
 ):
     status, output = run(
         [python("web", PATIENT), python("jobs", ORDERLY)],
@@ -92,15 +82,17 @@ def test_a_signal_stops_all_in_good_order(
 
 
 def test_what_does_not_stop_within_the_grace_is_killed(
-    capfd: pytest.CaptureFixture[str], said: Said
+    capfd: pytest.CaptureFixture[str], said: list[str]
 ):
     status, _ = run([python("jobs", STUBBORN)], said=said, capture=capfd, grace=0.1)
     assert status == 0
     assert "jobs has not stopped: killing it" in said
 
 
-def test_a_second_signal_stops_at_once(capfd: pytest.CaptureFixture[str], said: Said):
-    foreground = Foreground(say=said.say, grace=600)
+def test_a_second_signal_stops_at_once(
+    capfd: pytest.CaptureFixture[str], said: list[str]
+):
+    foreground = Foreground(say=said.append, grace=600)
     seen: list[str] = []
     with foreground.heeding_signals():
         foreground.start([python("jobs", STUBBORN)])
@@ -113,8 +105,10 @@ def test_a_second_signal_stops_at_once(capfd: pytest.CaptureFixture[str], said: 
     assert "jobs has not stopped: killing it" in said
 
 
-def test_the_end_of_one_ends_the_others(capfd: pytest.CaptureFixture[str], said: Said):
-    foreground = Foreground(say=said.say, grace=30)
+def test_the_end_of_one_ends_the_others(
+    capfd: pytest.CaptureFixture[str], said: list[str]
+):
+    foreground = Foreground(say=said.append, grace=30)
     with foreground.heeding_signals():
         foreground.start(
             [python("web", "raise SystemExit(7)"), python("jobs", ORDERLY)]
@@ -123,16 +117,16 @@ def test_the_end_of_one_ends_the_others(capfd: pytest.CaptureFixture[str], said:
     assert said == ["web has ended, with status 7: stopping the rest"]
 
 
-def test_waiting_for_a_condition_ends_with_the_command(said: Said):
-    foreground = Foreground(say=said.say, grace=30)
+def test_waiting_for_a_condition_ends_with_the_command(said: list[str]):
+    foreground = Foreground(say=said.append, grace=30)
     with foreground.heeding_signals():
         foreground.start([python("web", "raise SystemExit(7)")])
         assert not foreground.wait_for(lambda: False)
         assert foreground.wait() == 1
 
 
-def test_the_signal_handlers_that_were_there_come_back(said: Said):
+def test_the_signal_handlers_that_were_there_come_back(said: list[str]):
     before = signal.getsignal(signal.SIGTERM)
-    with Foreground(say=said.say, grace=1).heeding_signals():
+    with Foreground(say=said.append, grace=1).heeding_signals():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

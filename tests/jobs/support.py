@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from jobs.claims import Claim
 from jobs.identifiers import uuid7
-from jobs.leases import Claim, LeasedJob
+from jobs.leases import LeasedJob
 
 PATIENCE = 20.0
 """Seconds after which a test gives up on what should come at once."""

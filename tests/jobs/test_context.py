@@ -35,9 +35,9 @@ def test_it_names_its_job() -> None:
 
 def test_a_handler_learns_that_it_should_stop() -> None:
     context = a_context()
-    assert not context.should_stop
+    before = context.should_stop
     context.notify_stop()
-    assert context.should_stop
+    assert (before, context.should_stop) == (False, True)
     assert not context.lease_lost
     context.check_lease()
 

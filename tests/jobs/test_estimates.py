@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from jobs.claims import BATCH_SECONDS, LARGEST_BATCH
 from jobs.estimates import Estimates
-from jobs.leases import BATCH_SECONDS, LARGEST_BATCH
 
 
 def test_what_was_never_seen_is_taken_alone() -> None:

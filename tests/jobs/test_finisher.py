@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from jobs import leases, outcomes
+from jobs import claims, outcomes
 from jobs.connection import TransactionConnection
 from jobs.enqueue import NewJob, enqueue_many
 from jobs.events import Event
@@ -43,7 +43,7 @@ def connected() -> Iterator[Connect]:
 @pytest.fixture
 def batch(transaction_connection: TransactionConnection, noop: str) -> list[LeasedJob]:
     enqueue_many([NewJob(type=noop) for _ in range(3)])
-    return leases.claim(transaction_connection, claim_for())
+    return claims.claim(transaction_connection, claim_for())
 
 
 def statuses() -> list[str]:
@@ -195,7 +195,7 @@ def test_what_was_written_before_the_database_went_is_not_written_again(
     retry = outcomes.retry(SECOND, error="again")
     finished = [(batch[0], outcomes.COMPLETED), (batch[1], retry)]
     with monkeypatch.context() as patched:
-        patched.setattr(leases, "finish", away)
+        patched.setattr("jobs.leases.finish", away)
         with pytest.raises(psycopg.OperationalError):
             write(transaction_connection, finished, worker="w1")
     assert finished == [(batch[1], retry)]

@@ -6,7 +6,7 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from jobs import leases
+from jobs import claims
 from jobs.connection import QueueConnection
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.heartbeat import Heartbeat, alive_within, beat_interval
@@ -35,7 +35,7 @@ def closed(heartbeat: Heartbeat) -> object:
 
 
 def hold(pool: Pool, connection: QueueConnection) -> None:
-    pool.threads[0]._waiting.extend(leases.claim(connection, claim_for(lease=MINUTE)))
+    pool.threads[0]._waiting.extend(claims.claim(connection, claim_for(lease=MINUTE)))
 
 
 def test_a_beat_extends_what_is_held(

@@ -4,14 +4,15 @@ import datetime as dt
 import json
 import threading
 import uuid
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs import leases, outcomes
-from jobs.connection import QueueConnection, TransactionConnection
+from jobs import claims, leases, outcomes
+from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.leases import LeasedJob
 from jobs.models import Attempt, Job, Priority, Status, WorkerProcess
@@ -28,8 +29,8 @@ def add(count: int = 1, **fields: object) -> list[uuid.UUID]:
     return enqueue_many([NewJob(type="test.noop", **fields) for _ in range(count)])  # type: ignore[arg-type]
 
 
-def claim_one(connection: leases.Executes, worker: str = "w1") -> LeasedJob:
-    (job,) = leases.claim(connection, claim_for(worker, queues={"default": 1}))
+def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
+    (job,) = claims.claim(connection, claim_for(worker, queues={"default": 1}))
     return job
 
 
@@ -63,7 +64,7 @@ class TestClaim:
                 (Priority.LOW, 10 * MINUTE, "a"),
             ]
         ]
-        batch = leases.claim(
+        batch = claims.claim(
             transaction_connection, claim_for(queues={"a": 10, "b": 10})
         )
         assert [job.id for job in batch] == wanted
@@ -79,14 +80,14 @@ class TestClaim:
             strict=True,
         ):
             Job.objects.filter(pk=job.pk).update(status=status, completed_at=Now())
-        assert leases.claim(transaction_connection, claim_for()) == []
+        assert claims.claim(transaction_connection, claim_for()) == []
 
     def test_other_queues_and_types_are_left(
         self, transaction_connection: TransactionConnection
     ) -> None:
         add(queue="other")
         Job.objects.filter(pk=add()[0]).update(type="test.newer")
-        assert leases.claim(transaction_connection, claim_for()) == []
+        assert claims.claim(transaction_connection, claim_for()) == []
 
     def test_never_more_than_asked_for(
         self, transaction_connection: TransactionConnection
@@ -98,7 +99,7 @@ class TestClaim:
                 "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
             )
         assert (
-            len(leases.claim(transaction_connection, claim_for(queues={"default": 7})))
+            len(claims.claim(transaction_connection, claim_for(queues={"default": 7})))
             == 7
         )
         assert Job.objects.running().count() == 7
@@ -107,9 +108,9 @@ class TestClaim:
         self, transaction_connection: TransactionConnection
     ) -> None:
         add(30)
-        batch = leases.claim(transaction_connection, claim_for(cost=0.03))
+        batch = claims.claim(transaction_connection, claim_for(cost=0.03))
         assert len(batch) == 4
-        assert len(leases.claim(transaction_connection, claim_for(cost=60))) == 1
+        assert len(claims.claim(transaction_connection, claim_for(cost=60))) == 1
 
     def test_nothing_waits_in_a_batch_behind_a_slow_job(
         self, transaction_connection: TransactionConnection
@@ -120,7 +121,7 @@ class TestClaim:
             Job.objects.filter(pk=job_id).update(type=name)
         wanted = claim_for()
         wanted.costs["test.slow"] = 2.0  # type: ignore[index]
-        batch = leases.claim(transaction_connection, wanted)
+        batch = claims.claim(transaction_connection, wanted)
         assert [job.type for job in batch] == ["test.noop", "test.slow"]
 
     def test_a_payload_that_python_cannot_read_does_not_take_the_batch_with_it(
@@ -134,14 +135,14 @@ class TestClaim:
             cursor.execute(
                 "UPDATE jobs SET payload = %s WHERE id = %s", [digits, ids[4]]
             )
-        assert len(leases.claim(transaction_connection, claim_for())) == 10
+        assert len(claims.claim(transaction_connection, claim_for())) == 10
 
     def test_attempts_at_the_end_of_their_range_do_not_stall_it(
         self, transaction_connection: TransactionConnection
     ) -> None:
         add(2)
         Job.objects.filter(pk=Job.objects.earliest("id").pk).update(attempts=2**31 - 1)
-        assert len(leases.claim(transaction_connection, claim_for())) == 2
+        assert len(claims.claim(transaction_connection, claim_for())) == 2
 
     def test_two_workers_never_get_the_same_job(
         self, queue_connection: QueueConnection, second_connection: QueueConnection
@@ -152,7 +153,7 @@ class TestClaim:
 
         def work(connection: QueueConnection, worker: str) -> None:
             start.wait()
-            while batch := leases.claim(
+            while batch := claims.claim(
                 connection, claim_for(worker, queues={"default": 5})
             ):
                 taken[worker] += [job.id for job in batch]
@@ -195,7 +196,7 @@ class TestPlan:
             )
             cursor.execute("ANALYZE jobs")
 
-    def explain(self, query: str, parameters: dict[str, object]) -> str:
+    def explain(self, query: str, parameters: dict[str, Any]) -> str:
         with connection.cursor() as cursor:
             cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, parameters)
             return json.dumps(cursor.fetchone()[0])
@@ -205,7 +206,7 @@ class TestPlan:
     ) -> None:
         self.rows_of_every_kind()
         plan = self.explain(
-            leases._CLAIM,
+            claims._CLAIM,
             {
                 "queues": ["default", "a", "b"],
                 "limits": [20, 20, 20],
@@ -238,14 +239,13 @@ class TestPlan:
 
     def test_the_queues_with_work_are_walked_not_counted(self, db: None) -> None:
         self.rows_of_every_kind()
-        plan = self.explain(leases._PENDING_QUEUES, {})
+        plan = self.explain(claims._PENDING_QUEUES, {})
         assert "Seq Scan" not in plan
-        assert leases.pending_queues(TransactionConnection()) == {"default", "a", "b"}
+        assert claims.pending_queues(TransactionConnection()) == {"default", "a", "b"}
 
 
-def _nodes(plan: dict[str, object]) -> list[dict[str, object]]:
+def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     children = plan.get("Plans", [])
-    assert isinstance(children, list)
     return [plan, *(node for child in children for node in _nodes(child))]
 
 
@@ -313,7 +313,7 @@ class TestFinish:
         self, transaction_connection: TransactionConnection
     ) -> None:
         add(4)
-        batch = leases.claim(transaction_connection, claim_for())
+        batch = claims.claim(transaction_connection, claim_for())
         wanted = [
             outcomes.dead("gone", "trace"),
             outcomes.retry(MINUTE, error="again", traceback="trace"),
@@ -369,7 +369,7 @@ class TestExtend:
         self, transaction_connection: TransactionConnection
     ) -> None:
         add(3)
-        batch = leases.claim(transaction_connection, claim_for(lease=MINUTE))
+        batch = claims.claim(transaction_connection, claim_for(lease=MINUTE))
         leases.complete(transaction_connection, [batch[0]])
         lost = leases.extend(transaction_connection, batch, 60 * MINUTE)
         assert lost == {batch[0].id}
@@ -390,8 +390,8 @@ class TestExtend:
 
 
 class TestUnknownTypes:
-    def claim(self, connection: leases.Executes) -> list[LeasedJob]:
-        return leases.claim_unknown(connection, claim_for(), grace=10 * MINUTE, most=20)
+    def claim(self, connection: Executes) -> list[LeasedJob]:
+        return claims.claim_unknown(connection, claim_for(), grace=10 * MINUTE, most=20)
 
     def unknown(self, age: dt.timedelta) -> None:
         (job_id,) = add(run_at=timezone.now() - age)
@@ -427,7 +427,7 @@ def test_only_expired_leases_are_locked_for_the_reaper(
     transaction_connection: TransactionConnection,
 ) -> None:
     add(2)
-    batch = leases.claim(transaction_connection, claim_for())
+    batch = claims.claim(transaction_connection, claim_for())
     Job.objects.filter(pk=batch[0].id).update(lease_until=timezone.now() - MINUTE)
     (expired,) = leases.lock_expired(transaction_connection, 10)
     assert (expired.id, expired.lease_seq, expired.leased_by) == (batch[0].id, 1, "w1")

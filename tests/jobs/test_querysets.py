@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -29,24 +30,18 @@ def one_of_each(noop: str) -> None:
             )
         ]
     )
-    change = dict(
-        zip(
-            ids,
-            [
-                {},
-                {"run_at": Now() + HOUR},
-                {"status": Status.RUNNING, "lease_until": Now() + HOUR},
-                {"status": Status.RUNNING, "lease_until": Now() - HOUR},
-                {"status": Status.COMPLETED, "completed_at": Now()},
-                {"status": Status.DEAD, "completed_at": Now()},
-                {"status": Status.CANCELLED, "completed_at": Now()},
-            ],
-            strict=True,
-        )
-    )
-    for job_id, values in change.items():
-        if values:
-            Job.objects.filter(pk=job_id).update(**values)
+    changes: list[dict[str, Any]] = [
+        {},
+        {"run_at": Now() + HOUR},
+        {"status": Status.RUNNING, "lease_until": Now() + HOUR},
+        {"status": Status.RUNNING, "lease_until": Now() - HOUR},
+        {"status": Status.COMPLETED, "completed_at": Now()},
+        {"status": Status.DEAD, "completed_at": Now()},
+        {"status": Status.CANCELLED, "completed_at": Now()},
+    ]
+    for job_id, change in zip(ids, changes, strict=True):
+        if change:
+            Job.objects.filter(pk=job_id).update(**change)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_failure_of_the_machinery_is_kept_for_the_process(
     def broken(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr("jobs.leases.claim", broken)
+    monkeypatch.setattr("jobs.claims.claim", broken)
     thread.start()
     thread.join(60)
     assert thread.error is error

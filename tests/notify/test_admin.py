@@ -3,25 +3,18 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 from pytest_django.asserts import assertContains, assertNotContains
 
 from notify import audit
-from notify.models import AuditEntry, WebhookAttempt, WebhookEndpoint
-from tests.notify import sinks
 from tests.notify.factories import (
-    SECRET,
     TOPIC,
     AdminFactory,
     AttemptFactory,
-    EndpointFactory,
     NotificationFactory,
-    UserFactory,
 )
-from tests.notify.sinks import Sink
 
 pytestmark = pytest.mark.django_db
 
@@ -32,20 +25,20 @@ def admin(client: Client) -> Client:
     return client
 
 
-def client_with(*permissions: str) -> Client:
-    user = UserFactory(is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def page(model: str, *args: object, verb: str = "changelist") -> str:
     return reverse(f"admin:notify_{model}_{verb}", args=args)
 
 
-def change_page(endpoint: WebhookEndpoint, verb: str = "change") -> str:
-    return page("webhookendpoint", endpoint.pk, verb=verb)
+def a_row_of(model: str) -> Model:
+    row: Model
+    match model:
+        case "notification":
+            row = NotificationFactory()
+        case "webhookattempt":
+            row = AttemptFactory()
+        case _:
+            row = audit.record("alice", "x.y", target="z")
+    return row
 
 
 def test_every_list_and_every_page_of_a_row_opens(admin: Client):
@@ -65,11 +58,7 @@ def test_every_list_and_every_page_of_a_row_opens(admin: Client):
 
 @pytest.mark.parametrize("model", ["notification", "webhookattempt", "auditentry"])
 def test_what_the_program_writes_nobody_adds_or_changes(admin: Client, model: str):
-    row = {
-        "notification": NotificationFactory,
-        "webhookattempt": AttemptFactory,
-        "auditentry": lambda: audit.record("alice", "x.y", target="z"),
-    }[model]()
+    row = a_row_of(model)
 
     assert admin.get(page(model, verb="add")).status_code == 403
     changed = admin.post(page(model, row.pk, verb="change"), {"title": "x"})
@@ -78,11 +67,7 @@ def test_what_the_program_writes_nobody_adds_or_changes(admin: Client, model: st
 
 @pytest.mark.parametrize("model", ["webhookattempt", "auditentry"])
 def test_records_are_not_deleted(admin: Client, model: str):
-    row = (
-        AttemptFactory()
-        if model == "webhookattempt"
-        else audit.record("alice", "x.y", target="z")
-    )
+    row = a_row_of(model)
 
     deleted = admin.post(page(model, row.pk, verb="delete"), {"post": "yes"})
 
@@ -100,129 +85,6 @@ def test_a_user_who_was_told_something_can_be_deleted(admin: Client):
     assert not type(user).objects.filter(pk=user.pk).exists()
 
 
-def test_an_endpoint_is_added_and_audited(admin: Client):
-    added = admin.post(
-        page("webhookendpoint", verb="add"),
-        {
-            "name": "chat",
-            "url": "https://hooks.example/SECRET-TOKEN",
-            "secret": SECRET,
-            "topics": [TOPIC],
-            "enabled": "on",
-        },
-    )
-
-    assert added.status_code == 302
-    assert WebhookEndpoint.objects.get().signing_secret() == SECRET
-    entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action) == ("alice", "webhook.endpoint_added")
-    assert "secret" in entry.data["changed"]
-    assert SECRET not in repr(entry.data)
-    assert "SECRET-TOKEN" not in repr(entry.data)
-
-
-def test_changes_and_deletions_are_audited(admin: Client):
-    one, two = EndpointFactory(name="one"), EndpointFactory(name="two")
-    admin.post(
-        change_page(one), {"name": "one", "url": one.url, "topics": [], "secret": ""}
-    )
-    admin.post(change_page(one, "delete"), {"post": "yes"})
-    admin.post(
-        page("webhookendpoint"),
-        {"action": "delete_selected", "_selected_action": [two.pk], "post": "yes"},
-    )
-
-    assert not WebhookEndpoint.objects.exists()
-    assert list(AuditEntry.objects.order_by("id").values_list("action", "target")) == [
-        ("webhook.endpoint_changed", "webhook:one"),
-        ("webhook.endpoint_deleted", "webhook:one"),
-        ("webhook.endpoint_deleted", "webhook:two"),
-    ]
-
-
-def test_lists_show_the_host_and_never_the_url(admin: Client):
-    endpoint = EndpointFactory()
-    AttemptFactory(
-        endpoint=endpoint,
-        verdict=WebhookAttempt.Verdict.COMPLETED,
-        finished_at=timezone.now(),
-    )
-    EndpointFactory(topics=[])
-
-    shown = admin.get(page("webhookendpoint"))
-
-    assertContains(shown, "https://hooks.example #")
-    assertContains(shown, "Delivered")
-    assertContains(shown, "none: it gets nothing")
-    assertNotContains(shown, "SECRET-TOKEN")
-
-
-def test_whoever_may_only_look_sees_neither_url_nor_secret():
-    endpoint = EndpointFactory()
-
-    shown = client_with("view_webhookendpoint").get(change_page(endpoint))
-
-    assertContains(shown, "https://hooks.example #")
-    assertNotContains(shown, "SECRET-TOKEN")
-    assertNotContains(shown, "secret")
-    assertNotContains(shown, "Send test event")
-
-
-def test_whoever_may_change_it_sees_the_url_and_that_there_is_a_secret(admin: Client):
-    shown = admin.get(change_page(EndpointFactory()))
-
-    assertContains(shown, "SECRET-TOKEN")
-    assertContains(shown, "A secret is set.")
-    assertNotContains(shown, SECRET)
-
-
-def test_the_button_sends_a_test_event_and_shows_what_came_of_it(
-    admin: Client, sink: Sink
-):
-    endpoint = EndpointFactory(name="chat", url=sink.url)
-    assertContains(admin.get(change_page(endpoint)), "Send test event")
-    sink.behave = sinks.in_turn(sinks.answer(204), sinks.answer(403))
-
-    delivered = admin.post(change_page(endpoint, "test"), follow=True)
-    refused = admin.post(change_page(endpoint, "test"), follow=True)
-
-    assertContains(delivered, "Delivered: HTTP 204 in ")
-    assertContains(refused, "HTTP 403 Forbidden.")
-    assert [r.headers["X-ACW-Topic"] for r in sink.requests] == ["webhook.test"] * 2
-    entries = AuditEntry.objects.order_by("id")
-    assert [entry.data["verdict"] for entry in entries] == ["completed", "permanent"]
-    assert {entry.action for entry in entries} == {"webhook.test_sent"}
-
-
-def test_a_test_event_is_sent_by_post_alone(admin: Client, sink: Sink):
-    endpoint = EndpointFactory(url=sink.url)
-
-    assert admin.get(change_page(endpoint, "test")).status_code == 405
-    assert sink.connections == []
-
-
-def test_a_test_event_needs_its_permission_and_a_token(sink: Sink):
-    endpoint = EndpointFactory(url=sink.url)
-    may_change = client_with("change_webhookendpoint", "view_webhookendpoint")
-    may_test = client_with("view_webhookendpoint", "test_webhookendpoint")
-    without_token = Client(enforce_csrf_checks=True)
-    without_token.force_login(AdminFactory())
-
-    refused = may_change.post(change_page(endpoint, "test"))
-    forged = without_token.post(change_page(endpoint, "test"))
-    assert (refused.status_code, forged.status_code) == (403, 403)
-    assert sink.connections == []
-
-    assert may_test.post(change_page(endpoint, "test")).status_code == 302
-    assert len(sink.requests) == 1
-
-
-def test_a_test_event_for_no_endpoint_is_not_found(admin: Client):
-    gone = page("webhookendpoint", 12345, verb="test")
-
-    assert admin.post(gone).status_code == 404
-
-
 def test_an_attempt_shows_what_it_was_and_took(admin: Client):
     AttemptFactory(job_id=None, duration=dt.timedelta(milliseconds=12.4))
 
@@ -230,3 +92,22 @@ def test_an_attempt_shows_what_it_was_and_took(admin: Client):
 
     assertContains(shown, "test event")
     assertContains(shown, ">12<")
+
+
+def test_notifications_are_found_by_topic(admin: Client):
+    NotificationFactory(title="Wanted")
+    NotificationFactory(title="Unwanted", topic="test.other")
+
+    shown = admin.get(page("notification"), {"topic": TOPIC})
+
+    assertContains(shown, "Wanted")
+    assertNotContains(shown, "Unwanted")
+
+
+def test_a_job_is_named_by_the_end_of_its_id(admin: Client):
+    attempt = AttemptFactory()
+
+    shown = admin.get(page("webhookattempt"))
+
+    assertContains(shown, f"…{str(attempt.job_id)[-12:]}</a>")
+    assertContains(shown, f"/admin/jobs/job/{attempt.job_id}/change/")

@@ -71,7 +71,19 @@ def test_retry_after_is_seconds_or_a_date_and_at_most_an_hour(value: str, second
 
 @pytest.mark.parametrize(
     "value",
-    [None, "", "-5", "1e9", "1.5", "soon", "²", "٣", "5, 10", "9" * 100, "Sun, 99 Nov 2026 12:00:00 GMT"],
+    [
+        None,
+        "",
+        "-5",
+        "1e9",
+        "1.5",
+        "soon",
+        "²",
+        "٣",
+        "5, 10",
+        "9" * 100,
+        "Sun, 99 Nov 2026 12:00:00 GMT",
+    ],
 )
 def test_retry_after_that_is_neither_is_ignored(value: str | None):
     assert retry_after(value, now=NOW) is None

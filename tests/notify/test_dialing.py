@@ -90,7 +90,7 @@ def test_without_a_port_it_is_the_schemes_own(scheme: str, port: int):
 def test_one_refused_address_among_the_answers_refuses_the_name(
     found: list[str], network: str
 ):
-    with pytest.raises(DialFailed, match="hook.example") as failed:
+    with pytest.raises(DialFailed, match=r"hook\.example") as failed:
         dial("http://hook.example/", Resolver(answers(*found)))
 
     assert failed.value.failure is Failure.BLOCKED
@@ -102,8 +102,8 @@ def test_one_refused_address_among_the_answers_refuses_the_name(
     "spelling", ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:7f00:1]"]
 )
 def test_odd_spellings_of_loopback_are_refused(spelling: str):
+    target = targets.parse(f"http://{spelling}/")
     with Deadline(20) as deadline, pytest.raises(DialFailed) as failed:
-        target = targets.parse(f"http://{spelling}/")
         Dialer(target, allowed=(), deadline=deadline).dial()
 
     assert failed.value.failure is Failure.BLOCKED
@@ -120,7 +120,7 @@ def test_a_name_that_is_not_known_may_be_known_later():
 
 @pytest.mark.parametrize("reply", [[], UnicodeError("label too long")])
 def test_an_answer_that_no_one_expects_is_a_failed_look_up(reply):
-    with pytest.raises(DialFailed, match="hook.example") as failed:
+    with pytest.raises(DialFailed, match=r"hook\.example") as failed:
         dial("http://hook.example/", Resolver(reply))
 
     assert failed.value.failure is Failure.DNS

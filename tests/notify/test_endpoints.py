@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from cryptography.fernet import Fernet
 from django.apps import apps
@@ -18,10 +20,16 @@ pytestmark = pytest.mark.django_db
 URL = "https://hooks.example/T000/SECRET-TOKEN"
 
 
-def add(**values) -> WebhookEndpoint:
-    given = {"name": "chat", "url": URL, "topic_names": [TOPIC], "secret": SECRET}
-    given |= values
-    return endpoints.add(given.pop("name"), given.pop("url"), actor="alice", **given)
+def add(
+    *,
+    name: str = "chat",
+    url: str = URL,
+    topic_names: Sequence[str] = (TOPIC,),
+    secret: str = SECRET,
+) -> WebhookEndpoint:
+    return endpoints.add(
+        name, url, topic_names=topic_names, secret=secret, actor="alice"
+    )
 
 
 def test_an_endpoint_is_made_and_audited():
@@ -140,7 +148,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
 def test_the_first_endpoint_is_made_by_this_apps_signal_alone():
     config = apps.get_app_config("notify")
 
-    receivers = [receiver for receiver in post_migrate._live_receivers(config)[0]]
+    receivers = list(post_migrate._live_receivers(config)[0])
 
     assert endpoints.create_first in receivers
     other = apps.get_app_config("auth")

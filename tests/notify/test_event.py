@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from notify.event import BODY_LIMIT, DATA_LIMIT, Event
@@ -15,9 +17,13 @@ def event(**values) -> Event:
 
 
 def test_a_sound_event_stays_as_it_is():
-    checked = event(body="line one\nline two\n", data={"id": 1, "list": [1, None]}).checked()
+    checked = event(
+        body="line one\nline two\n", data={"id": 1, "list": [1, None]}
+    ).checked()
 
-    assert checked == event(body="line one\nline two\n", data={"id": 1, "list": [1, None]})
+    assert checked == event(
+        body="line one\nline two\n", data={"id": 1, "list": [1, None]}
+    )
 
 
 def test_a_topic_that_is_not_defined_is_refused():
@@ -34,7 +40,9 @@ def test_each_recipient_is_told_once():
 
 def test_credentials_in_urls_are_taken_out_of_all_texts():
     checked = event(
-        title=CREDENTIALS, body=f"fatal: {CREDENTIALS}", data={"a": [{"b": CREDENTIALS}]}
+        title=CREDENTIALS,
+        body=f"fatal: {CREDENTIALS}",
+        data={"a": [{"b": CREDENTIALS}]},
     ).checked()
 
     assert "hunter2" not in repr(checked)
@@ -84,7 +92,7 @@ def test_data_that_is_not_a_json_object_is_refused(data):
 
 
 def test_data_that_contains_itself_is_refused():
-    data: dict = {}
+    data: dict[str, Any] = {}
     data["again"] = data
 
     with pytest.raises(InvalidEvent, match="data"):

@@ -31,9 +31,7 @@ def test_an_endpoint_is_made_with_its_secret_encrypted():
 
 
 def test_a_new_endpoint_needs_a_secret():
-    assert form().errors["secret"] == [
-        "the secret must be 24 to 64 characters long, got 0"
-    ]
+    assert "secret" in form().errors
 
 
 def test_an_empty_secret_keeps_the_one_that_is_set():
@@ -78,7 +76,10 @@ def test_a_topic_that_never_goes_out_cannot_be_chosen():
 def test_a_topic_whose_app_is_away_is_kept():
     endpoint = EndpointFactory(topics=["gone.thing"])
 
-    assert "gone.thing (not defined any more)" in WebhookEndpointForm(instance=endpoint).as_p()
+    assert (
+        "gone.thing (not defined any more)"
+        in WebhookEndpointForm(instance=endpoint).as_p()
+    )
     assert form(endpoint, topics=["gone.thing"]).save().topics == ["gone.thing"]
 
 

@@ -208,9 +208,7 @@ def test_a_certificate_for_another_name_is_refused(authority: Authority):
 
 def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority):
     with Sink(sinks.answer(204), authority.server_context("hook.test")) as sink:
-        exchange = post(
-            f"https://hook.test:{sink.port}/", resolver=resolve_to_loopback
-        )
+        exchange = post(f"https://hook.test:{sink.port}/", resolver=resolve_to_loopback)
 
     assert exchange.failure is Failure.TLS
     assert exchange.cause.startswith("the certificate is refused: ")

@@ -20,9 +20,7 @@ ONE_MEGABYTE = 1024 * 1024
 
 
 def post(url: str, *, timeout: dt.timedelta = LONG, body: bytes = b"{}") -> Exchange:
-    return outbound.post(
-        url, body=body, headers={}, timeout=timeout, allowed=LOOPBACK
-    )
+    return outbound.post(url, body=body, headers={}, timeout=timeout, allowed=LOOPBACK)
 
 
 @pytest.mark.parametrize(

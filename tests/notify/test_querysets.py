@@ -42,9 +42,7 @@ def test_the_inbox_has_the_unread_first_then_the_newest():
 def test_the_inbox_is_read_in_the_order_of_its_index():
     first, second = UserFactory(), UserFactory()
     Notification.objects.bulk_create(
-        Notification(
-            user=user, topic=TOPIC, title="x", read_at=NOW if n % 2 else None
-        )
+        Notification(user=user, topic=TOPIC, title="x", read_at=NOW if n % 2 else None)
         for user in (first, second)
         for n in range(3000)
     )

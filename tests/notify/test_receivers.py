@@ -34,9 +34,7 @@ def test_a_delivery_given_up_is_audited_and_told_to_every_admin_and_no_receiver(
     UserFactory(is_staff=True)
     AdminFactory(is_active=False)
     sink.behave = sinks.answer(404)
-    EndpointFactory(
-        name="chat", url=sink.url, topics=[TOPIC, "webhook.dead_letter"]
-    )
+    EndpointFactory(name="chat", url=sink.url, topics=[TOPIC, "webhook.dead_letter"])
     dispatch(Event(topic=TOPIC, recipients=[], title="It happened"))
 
     [job] = run_due_jobs()

@@ -18,6 +18,7 @@ from pytest_django import Settings
 from jobs.identifiers import uuid7
 from notify import sending
 from notify.delivery import Verdict
+from notify.exchange import Exchange
 from notify.models import WebhookAttempt, WebhookEndpoint
 from tests.notify import sinks
 from tests.notify.factories import SECRET, TOPIC, AttemptFactory, EndpointFactory
@@ -131,9 +132,7 @@ def test_a_network_that_is_not_allowed_is_refused_for_good(
     assert "loopback" in WebhookAttempt.objects.get().cause
 
 
-def test_a_secret_that_cannot_be_read_waits_for_its_key(
-    sink: Sink, settings: Settings
-):
+def test_a_secret_that_cannot_be_read_waits_for_its_key(sink: Sink, settings: Settings):
     endpoint = EndpointFactory(url=sink.url)
     settings.ACW_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
@@ -151,7 +150,8 @@ def test_what_the_receiver_says_is_made_fit_to_store_and_show(sink: Sink):
     send(EndpointFactory(url=sink.url))
 
     excerpt = WebhookAttempt.objects.get().excerpt
-    assert excerpt == "��[31mred�\n https://***@host/"
+    assert excerpt.startswith("��[31mred�\n https://")
+    assert "hunter2" not in excerpt
 
 
 def test_neither_logs_nor_rows_hold_url_or_secret(
@@ -207,9 +207,7 @@ def test_what_is_not_sent_leaves_a_row_that_says_why():
     assert row.finished_at is not None
 
 
-def test_rows_older_than_their_jobs_go_a_few_at_a_time(
-    sink: Sink, settings: Settings
-):
+def test_rows_older_than_their_jobs_go_a_few_at_a_time(sink: Sink, settings: Settings):
     settings.JOBS_JOB_PURGE_DEAD_RETENTION = dt.timedelta(days=30)
     endpoint = EndpointFactory(url=sink.url)
     old = timezone.now() - dt.timedelta(days=31)
@@ -234,7 +232,7 @@ def test_an_attempt_whose_row_is_gone_meanwhile_is_no_failure(sink: Sink):
     attempt = sending._open(endpoint, job_id=uuid7(), number=1, topic=TOPIC)
     WebhookAttempt.objects.all().delete()
     _, judgement = send(endpoint)
-    sending._close(attempt, judgement, sending.Exchange(duration=dt.timedelta(0)))
+    sending._close(attempt, judgement, Exchange(duration=dt.timedelta(0)))
 
     assert answered.is_set()
     assert WebhookAttempt.objects.count() == 1

@@ -15,7 +15,7 @@ from tests.notify.factories import TOPIC, EndpointFactory
 
 pytestmark = pytest.mark.django_db
 
-TEXT = "é😀\u2028\u0001\\ \"quoted\" </script>"
+TEXT = 'é😀\u2028\u0001\\ "quoted" </script>'
 
 
 def event(**values) -> Event:

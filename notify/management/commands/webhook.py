@@ -121,7 +121,7 @@ def _row(endpoint: WebhookEndpoint) -> dict[str, Any]:
         endpoint.target,
         endpoint.enabled,
         ",".join(endpoint.topics),
-        getattr(endpoint, "delivered_at", None),
-        getattr(endpoint, "last_verdict", None),
+        endpoint.delivered_at,
+        endpoint.last_verdict,
     )
     return dict(zip(_COLUMNS, values, strict=True))

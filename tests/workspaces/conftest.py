@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from notify.models import Notification
+from tests.workspaces.remote import Remote, git, make_template
+from tests.workspaces.witness import Lifeline, Tripwire
+from workspaces import clones, holds
+from workspaces.models import Workspace, Worktree
+from workspaces.repository import Repository
+
+Told = Callable[[str], list[Notification]]
+
+
+@pytest.fixture(autouse=True)
+def data_dir(settings: Settings, tmp_path: Path) -> Path:
+    """Each test has a data directory of its own."""
+    settings.ACW_DATA_DIR = tmp_path / "data"
+    return tmp_path / "data"
+
+
+@pytest.fixture(scope="session")
+def remote_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("remote")
+    make_template(directory)
+    return directory
+
+
+@pytest.fixture
+def remote(tmp_path: Path, remote_template: Path) -> Remote:
+    shutil.copytree(remote_template, tmp_path / "remotes")
+    return Remote(tmp_path / "remotes")
+
+
+@pytest.fixture
+def workspace(db: None, remote: Remote) -> Workspace:
+    """A workspace ``demo``, cloned from the remote."""
+    return clones.add_workspace("demo", remote.url)
+
+
+@pytest.fixture
+def repository(workspace: Workspace) -> Repository:
+    return Repository(Path(workspace.path).parent)
+
+
+@pytest.fixture
+def worktree(workspace: Workspace) -> Worktree:
+    """A free worktree of the workspace, on the branch ``acw/work``."""
+    acquired = holds.acquire(workspace, branch="acw/work", holder="agent")
+    return holds.release(acquired.pk)
+
+
+@pytest.fixture
+def told() -> Told:
+    """The notifications of a topic so far, oldest first."""
+
+    def told(topic: str) -> list[Notification]:
+        return list(Notification.objects.filter(topic=topic).order_by("pk"))
+
+    return told
+
+
+@pytest.fixture
+def tripwire(tmp_path: Path) -> Tripwire:
+    return Tripwire(tmp_path)
+
+
+@pytest.fixture
+def lifeline(tmp_path: Path) -> Iterator[Lifeline]:
+    line = Lifeline(tmp_path / "lifeline")
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory whose programs are found before all others, such as an ``ssh``."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", str(directory), prepend=":")
+    return directory
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A small repository with a commit."""
+    path = tmp_path / "checkout"
+    git("init", "--quiet", "--initial-branch=main", str(path))
+    (path / "file").write_text("content\n")
+    git("add", ".", cwd=path)
+    git("commit", "--quiet", "-m", "first", cwd=path)
+    return path
+
+
+def make_idle(worktree: Worktree, **duration: float) -> None:
+    """As if nobody had used it for so long, e.g. ``days=31``."""
+    Worktree.objects.filter(pk=worktree.pk).update(
+        last_used_at=Now() - dt.timedelta(**duration)
+    )

@@ -1,0 +1,111 @@
+"""Which commits count as work that would be lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workspaces.remote import Remote, commit, git
+from workspaces import inspection, worktrees
+from workspaces.models import Worktree
+from workspaces.repository import Repository
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def path(worktree: Worktree) -> Path:
+    return Path(worktree.path)
+
+
+def work(repository: Repository, path: Path, at: Path | None = None) -> str:
+    return "; ".join(inspection.unsaved_work(repository, path, at=at))
+
+
+def test_commits_that_are_not_pushed_count(
+    repository: Repository, path: Path, remote: Remote
+):
+    commit(path)
+    said = work(repository, path)
+    assert said.startswith("1 commit that is not pushed (")
+    git("push", "--quiet", "origin", "HEAD:refs/heads/topic", cwd=path)
+    repository.fetch(remote.url, timeout=None, stop=None)
+    assert work(repository, path) == ""
+
+
+def test_what_was_pushed_and_then_dropped_by_the_remote_counts(
+    repository: Repository, path: Path, remote: Remote
+):
+    commit(path)
+    git("push", "--quiet", "origin", "HEAD:refs/heads/topic", cwd=path)
+    git("update-ref", "-d", "refs/heads/topic", cwd=remote.path)
+    repository.fetch(remote.url, timeout=None, stop=None)
+    assert "1 commit that is not pushed" in work(repository, path)
+
+
+def test_a_commit_on_a_detached_head_counts(repository: Repository, path: Path):
+    git("checkout", "--quiet", "--detach", cwd=path)
+    commit(path)
+    said = work(repository, path)
+    assert "1 commit that is not pushed" in said
+    assert "1 commit on no branch" in said
+
+
+def test_a_commit_that_head_has_left_counts(repository: Repository, path: Path):
+    git("checkout", "--quiet", "--detach", cwd=path)
+    commit(path)
+    git("checkout", "--quiet", "acw/work", cwd=path)
+    assert work(repository, path).startswith("1 commit on no branch (")
+
+
+def test_an_amended_commit_is_in_the_log_of_its_branch_and_does_not_count(
+    repository: Repository, path: Path, remote: Remote
+):
+    commit(path)
+    git("commit", "--quiet", "--amend", "-m", "better", cwd=path)
+    git("push", "--quiet", "origin", "HEAD:refs/heads/topic", cwd=path)
+    repository.fetch(remote.url, timeout=None, stop=None)
+    assert work(repository, path) == ""
+
+
+def test_an_unborn_branch_has_no_commits_to_lose(repository: Repository, path: Path):
+    git("checkout", "--quiet", "--orphan", "fresh", cwd=path)
+    git("rm", "--quiet", "-r", "--cached", ".", cwd=path)
+    (path / "README").unlink()
+    assert work(repository, path) == ""
+
+
+def test_a_stash_of_its_branch_counts(repository: Repository, path: Path):
+    (path / "README").write_text("changed\n")
+    git("stash", "push", "--quiet", "-m", "later", cwd=path)
+    assert work(repository, path) == "1 stash (On acw/work: later)"
+
+
+def test_a_stash_of_another_branch_does_not(
+    repository: Repository, path: Path, remote: Remote
+):
+    git("checkout", "--quiet", "-b", "other", cwd=path)
+    (path / "README").write_text("changed\n")
+    git("stash", "push", "--quiet", cwd=path)
+    git("checkout", "--quiet", "acw/work", cwd=path)
+    assert work(repository, path) == ""
+
+
+def test_a_directory_that_is_gone_may_leave_commits_on_no_branch(
+    repository: Repository, path: Path
+):
+    git("checkout", "--quiet", "--detach", cwd=path)
+    commit(path)
+    worktrees.delete_tree(path)
+    assert work(repository, path).startswith("1 commit on no branch (")
+
+
+def test_branches_of_the_clone_that_are_not_pushed_are_named(
+    repository: Repository, path: Path, remote: Remote
+):
+    assert inspection.unpushed_branches(repository) == []
+    commit(path)
+    assert inspection.unpushed_branches(repository) == [
+        "commits that are not pushed on refs/heads/acw/work"
+    ]

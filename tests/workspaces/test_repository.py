@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workspaces.remote import Remote, commit, git
+from tests.workspaces.witness import Tripwire, plant
+from workspaces.exceptions import (
+    CloneMissing,
+    GitFailed,
+    GitStopped,
+    InvalidName,
+    RepositoryBusy,
+)
+from workspaces.models import Worktree
+from workspaces.repository import Repository, without_filters
+
+pytestmark = pytest.mark.django_db
+
+AT_ONCE = dt.timedelta(0)
+
+
+def fetch(repository: Repository, remote: Remote) -> int:
+    return repository.fetch(remote.url, timeout=None, stop=None)
+
+
+def test_the_remotes_branches_are_kept_apart_from_the_agents(
+    repository: Repository, remote: Remote
+):
+    head = git("rev-parse", "main", cwd=remote.path)
+    assert repository.remote_branch("main") == head
+    assert repository.local_branch("main") is None
+
+
+def test_a_fetch_brings_what_is_new_and_counts_it(
+    repository: Repository, remote: Remote
+):
+    assert fetch(repository, remote) == 0
+    new = remote.push("new")
+    remote.push("other", branch="topic")
+    assert fetch(repository, remote) == 2
+    assert repository.remote_branch("main") == new
+
+
+def test_a_forced_push_is_followed(repository: Repository, remote: Remote):
+    git("checkout", "--quiet", "--orphan", "fresh", cwd=remote.work)
+    forced = remote.push("unrelated")
+    fetch(repository, remote)
+    assert repository.remote_branch("main") == forced
+
+
+@pytest.mark.parametrize(("old", "new"), [("foo", "foo/bar"), ("foo/bar", "foo")])
+def test_a_branch_may_make_way_for_one_below_or_above_it(
+    repository: Repository, remote: Remote, old: str, new: str
+):
+    remote.push("a", branch=old)
+    fetch(repository, remote)
+    repository.run(["pack-refs", "--all"])
+    remote.delete_branch(old)
+    remote.push("b", branch=new)
+    fetch(repository, remote)
+    assert repository.remote_branch(old) is None
+    assert repository.remote_branch(new) is not None
+
+
+def test_a_fetch_never_touches_what_agents_have(
+    repository: Repository, worktree: Worktree, remote: Remote
+):
+    remote.push("x", branch="acw/work")
+    fetch(repository, remote)
+    mine = commit(Path(worktree.path))
+    remote.delete_branch("acw/work")
+    fetch(repository, remote)
+    assert repository.local_branch("acw/work") == mine
+    assert git("rev-parse", "HEAD", cwd=Path(worktree.path)) == mine
+
+
+def test_what_the_repository_says_of_its_remote_is_not_used(
+    repository: Repository, remote: Remote, tmp_path: Path
+):
+    tripwire = Tripwire(tmp_path)
+    program = str(tripwire.program)
+    for key, value in {
+        "remote.origin.url": "/nowhere",
+        "remote.origin.uploadpack": program,
+        f"remote.{remote.url}.uploadpack": program,
+        "core.fsmonitor": program,
+    }.items():
+        git("config", key, value, cwd=repository.path)
+    plant(repository.path / "hooks" / "reference-transaction", program)
+    new = remote.push("new")
+    fetch(repository, remote)
+    assert repository.remote_branch("main") == new
+    assert tripwire.fired == ""
+
+
+def test_no_tags_and_no_fetch_head_are_written(repository: Repository, remote: Remote):
+    git("tag", "v1", cwd=remote.work)
+    git("push", "--quiet", "origin", "v1", cwd=remote.work)
+    fetch(repository, remote)
+    assert git("tag", cwd=repository.path) == ""
+    assert not (repository.path / "FETCH_HEAD").exists()
+
+
+def test_a_fetch_of_nothing_fails(repository: Repository, remote: Remote):
+    remote.vanish()
+    with pytest.raises(GitFailed, match="does not appear to be a git repository"):
+        fetch(repository, remote)
+
+
+def test_a_fetch_stops_when_asked(repository: Repository, remote: Remote):
+    with pytest.raises(GitStopped):
+        repository.fetch(remote.url, timeout=None, stop=lambda: True)
+
+
+def test_the_default_branch_is_asked_for(repository: Repository, remote: Remote):
+    assert repository.find_default_branch(remote.url) == "main"
+    assert git("rev-parse", "--abbrev-ref", "origin/HEAD", cwd=repository.path) == (
+        "origin/main"
+    )
+
+
+@pytest.mark.parametrize("head", ["refs/heads/nothing", "refs/heads/-x"])
+def test_a_default_branch_that_cannot_be_checked_out_is_none(
+    repository: Repository, remote: Remote, head: str
+):
+    git("symbolic-ref", "HEAD", head, cwd=remote.path)
+    assert repository.find_default_branch(remote.url) == ""
+
+
+def test_a_remote_without_a_current_branch_has_no_default(
+    repository: Repository, remote: Remote
+):
+    git("update-ref", "--no-deref", "HEAD", "refs/heads/main", cwd=remote.path)
+    assert repository.find_default_branch(remote.url) == ""
+
+
+@pytest.mark.parametrize(
+    "branch", ["main", "feature/login", "a.b", "über", "x@y", "a-b_c+d", "acw/0"]
+)
+def test_a_name_that_git_accepts_is_a_branch(repository: Repository, branch: str):
+    repository.check_branch(branch)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "",
+        "-x",
+        "--upload-pack=x",
+        "HEAD",
+        "a b",
+        "a..b",
+        "a/",
+        "/a",
+        "a//b",
+        "a.lock",
+        "a~1",
+        "a^",
+        "a:b",
+        "a?",
+        "a*",
+        "a[",
+        "a\\b",
+        "@{-1}",
+        "a@{u}",
+        ".a",
+        "a\n",
+        "a\x7f",
+        "a\0b",
+        "x" * 201,
+    ],
+)
+def test_every_other_name_is_refused(repository: Repository, branch: str):
+    with pytest.raises(InvalidName, match="branch name"):
+        repository.check_branch(branch)
+
+
+def test_the_lock_keeps_a_second_one_out_and_lets_fetches_be(repository: Repository):
+    with repository.locked(wait=AT_ONCE):
+        with repository.locked_for_fetch(wait=AT_ONCE):
+            pass
+        with pytest.raises(RepositoryBusy), repository.locked(wait=AT_ONCE):
+            pass
+
+
+def test_without_the_clone_the_lock_is_not_given(repository: Repository):
+    shutil.rmtree(repository.path)
+    with pytest.raises(CloneMissing), repository.locked(wait=AT_ONCE):
+        pass
+    with pytest.raises(CloneMissing), repository.locked_for_fetch(wait=AT_ONCE):
+        pass
+
+
+def test_every_filter_is_turned_off_whatever_its_name(repository: Repository):
+    for key in ("filter.lfs.smudge", "filter.a=b.c.clean", "filter.x.process"):
+        git("config", key, "cat", cwd=repository.path)
+    git("config", "filter.x.other", "1", cwd=repository.path)
+    off = without_filters(repository.path)
+    assert {key.rpartition(".")[0] for key in off} == {
+        "filter.lfs",
+        "filter.a=b.c",
+        "filter.x",
+    }
+    assert off["filter.a=b.c.clean"] == ""
+    assert off["filter.lfs.required"] == "false"
+
+
+def test_without_filters_nothing_is_turned_off(repository: Repository):
+    assert without_filters(repository.path) == {}

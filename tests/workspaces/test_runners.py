@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import datetime as dt
+import threading
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs.models import Job, WorkerProcess
+from jobs.registry import runners
+from tests.workspaces.conftest import make_idle
+from tests.workspaces.factories import (
+    AttachmentFactory,
+    WorkspaceFactory,
+    WorktreeFactory,
+)
+from workspaces import runners as module
+from workspaces.models import Worktree
+
+pytestmark = pytest.mark.django_db
+
+
+def tick(name: str, *, stopping: bool = False) -> dict[str, int]:
+    stop = threading.Event()
+    if stopping:
+        stop.set()
+    return dict(runners()[name].tick(stop))
+
+
+def queued() -> set[tuple[str, str | None, str]]:
+    return set(Job.objects.values_list("type", "ref_id", "queue"))
+
+
+def test_each_idle_workspace_is_fetched_by_its_host():
+    here, there = WorkspaceFactory(), WorkspaceFactory(host="elsewhere")
+    WorktreeFactory(held_by="agent", held_since=timezone.now())
+    assert tick("workspace_fetch") == {"enqueued": 2}
+    assert queued() == {
+        ("workspace.fetch", str(here.pk), "host:test-host"),
+        ("workspace.fetch", str(there.pk), "host:elsewhere"),
+    }
+
+
+def test_a_fetch_that_waits_is_not_doubled():
+    WorkspaceFactory()
+    for _ in range(2):
+        tick("workspace_fetch")
+    assert Job.objects.count() == 1
+
+
+def test_many_are_enqueued_in_batches(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_BATCH", 2)
+    WorkspaceFactory.create_batch(5)
+    assert tick("workspace_fetch") == {"enqueued": 5}
+    assert Job.objects.count() == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["workspace_fetch", "worktree_prune", "attachment_cleanup"]
+)
+def test_nothing_is_begun_once_the_worker_stops(name: str):
+    make_idle(WorktreeFactory(), days=31)
+    assert tick(name, stopping=True)["enqueued"] == 0
+    assert not Job.objects.exists()
+
+
+def test_a_prune_tick_warns_and_has_pruned_what_is_due():
+    soon, due, used = WorktreeFactory.create_batch(3)
+    make_idle(soon, days=28)
+    make_idle(due, days=31)
+    assert tick("worktree_prune") == {"warned": 1, "enqueued": 1}
+    assert queued() == {("worktree.prune", str(due.pk), "host:test-host")}
+    for worktree, warned in ((soon, True), (due, False), (used, False)):
+        worktree.refresh_from_db()
+        assert (worktree.prune_warning_at is not None) is warned
+
+
+def test_what_was_interrupted_is_looked_at_however_new_it_is():
+    left = {
+        WorktreeFactory(state=Worktree.State.CREATING).pk,
+        WorktreeFactory(state=Worktree.State.PRUNING).pk,
+    }
+    assert tick("worktree_prune") == {"warned": 0, "enqueued": 2}
+    assert {int(job.ref_id or 0) for job in Job.objects.all()} == left
+
+
+def test_each_host_that_may_have_files_cleans_up():
+    past = Now() - dt.timedelta(days=31)
+    AttachmentFactory(host="retired", conversation=None, orphaned_at=past)
+    AttachmentFactory(host="idle")
+    WorkerProcess.objects.create(
+        name="w", host="busy", pid=1, threads=1, queues=[], types=[]
+    )
+    assert tick("attachment_cleanup") == {"enqueued": 3}
+    assert {queue for _, _, queue in queued()} == {
+        "host:test-host",
+        "host:busy",
+        "host:retired",
+    }
