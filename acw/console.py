@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from notify.models import Notification
+
 # What operators look at most comes first; unknown apps come last, by name.
 _ORDER = ("jobs", "notify", "workspaces", "auth")
 
@@ -17,6 +19,13 @@ class ConsoleSite(admin.AdminSite):
     site_title = "ACW"
     site_header = "ACW console"
     index_title = "Overview"
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        if request.user.is_authenticated:
+            unread = Notification.objects.of(request.user).unread()
+            context["unread_notifications"] = unread.count()
+        return context
 
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None

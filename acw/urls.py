@@ -7,10 +7,13 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from acw import views
+from acw.signin import SignIn, SignOut
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("login/", SignIn.as_view(), name="login"),
+    path("logout/", SignOut.as_view(), name="logout"),
     path("", include("notify.urls")),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),

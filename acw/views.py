@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from acw.events import LogEvent
 from jobs.schema import unapplied_migrations
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
         unapplied = unapplied_migrations()
     except Error as error:
         # The error's text names hosts and users: it belongs in the log, not here.
-        log.warning("web.not_ready", extra={"error": error})
+        log.warning(LogEvent.NOT_READY, extra={"error": error})
         return _plain("the database cannot be reached", status=503)
     if unapplied:
         return _plain(f"{len(unapplied)} migrations are not applied", status=503)

@@ -12,6 +12,7 @@ from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
 from acw import env
+from acw.events import LogEvent as AcwEvent
 from jobs import registry
 from jobs.events import Event as JobsEvent
 from notify.events import LogEvent as NotifyEvent
@@ -49,7 +50,9 @@ def test_no_variable_is_documented_that_does_not_exist(name: str) -> None:
     assert name in env.VARIABLES or name.startswith("JOBS_INVOICE_REMINDERS")
 
 
-@pytest.mark.parametrize("event", [*JobsEvent, *NotifyEvent, *WorkspacesEvent])
+@pytest.mark.parametrize(
+    "event", [*AcwEvent, *JobsEvent, *NotifyEvent, *WorkspacesEvent]
+)
 def test_every_log_event_is_documented(event: str) -> None:
     assert in_code(event, OPERATIONS)
 

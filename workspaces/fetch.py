@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from notify.dispatch import Event, dispatch
+from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import hosts, paths, remotes, topics
 from workspaces.events import LogEvent
@@ -134,6 +135,7 @@ def _failed_event(workspace: Workspace, error: str) -> Event:
             "Until then the workspace keeps what it had at the last fetch."
         ),
         data={
+            "url": admin_page(workspace),
             "workspace_id": workspace.pk,
             "workspace": workspace.name,
             "host": workspace.host,
@@ -150,6 +152,7 @@ def _recovered_event(workspace: Workspace, since: dt.datetime) -> Event:
         title=f"Workspace {workspace.name} is fetched again",
         body=f"It had been failing since {since:%Y-%m-%d %H:%M %Z}.",
         data={
+            "url": admin_page(workspace),
             "workspace_id": workspace.pk,
             "workspace": workspace.name,
             "host": workspace.host,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acw.embedded.errors import ClusterError
+from acw.events import LogEvent
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def open_way(path: Path, user: ServerUser) -> None:
         status = directory.stat()
         if not _may_pass(status, user):
             directory.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
-            log.info("embedded.way_opened", extra={"directory": directory})
+            log.info(LogEvent.WAY_OPENED, extra={"directory": directory})
 
 
 def _may_pass(status: os.stat_result, user: ServerUser) -> bool:

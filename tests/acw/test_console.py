@@ -4,8 +4,10 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client, RequestFactory
+from django.urls import reverse
 
 from acw.console import ConsoleSite
+from notify.models import Notification
 
 
 def test_the_admin_site_is_the_console():
@@ -26,3 +28,13 @@ def test_apps_come_in_the_order_of_what_operators_look_at(rf: RequestFactory):
 def test_the_front_page_has_acws_title(admin_client: Client):
     page = admin_client.get("/admin/").content.decode()
     assert "ACW console" in page
+
+
+@pytest.mark.django_db
+def test_every_page_of_it_leads_to_the_inbox_and_counts_what_is_unread(
+    admin_client: Client, admin_user: User
+):
+    page = admin_client.get("/admin/").content.decode()
+    assert f'<a href="{reverse("notify:inbox")}">Inbox</a>' in page
+    Notification.objects.create(user=admin_user, topic="a.b", title="News")
+    assert ">Inbox (1)</a>" in admin_client.get("/admin/").content.decode()
