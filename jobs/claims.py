@@ -35,11 +35,21 @@ class Claim:
     budget: float = field(default=BATCH_SECONDS)
 
 
+# least() keeps a row whose attempts are at the end of their range from stalling the batch.
+_LEASE_BATCH = """UPDATE jobs
+SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
+    lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
+FROM batch
+WHERE jobs.id = batch.id
+RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts,
+    lease_seq, run_at, created_at, started_at
+"""
+
 # The inner query takes at most n rows of each queue, level by level, in index order: it never sorts and never
 # touches a row that is not due. MATERIALIZED, since a plain IN (SELECT … LIMIT) may be run
 # more than once by the planner and so take more than was asked for. Of what it found, the batch
 # is what fits into the budget: a slow job ends a batch, so that nothing waits behind it.
-_CLAIM = """
+_DUE_BATCH = """
 WITH due AS MATERIALIZED (
     SELECT found.id, found.type, found.priority, found.run_at
     FROM unnest(%(queues)s::text[], %(limits)s::int[]) AS wanted (queue, most)
@@ -68,19 +78,13 @@ WITH due AS MATERIALIZED (
     ) AS ranked
     WHERE seconds_before < %(budget)s
 )
-UPDATE jobs
-SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
-    lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
-FROM batch
-WHERE jobs.id = batch.id
-RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts,
-    lease_seq, run_at, created_at, started_at
 """
+_CLAIM = _DUE_BATCH + _LEASE_BATCH
 
 # A type that no living worker announces, due for longer than the grace: any worker may take it, so
 # that it fails aloud instead of lying there. job_workers tells a missing handler from a mere backlog.
-_CLAIM_UNKNOWN = """
-WITH due AS MATERIALIZED (
+_UNKNOWN_BATCH = """
+WITH batch AS MATERIALIZED (
     SELECT id FROM jobs
     WHERE status = 'pending' AND run_at <= statement_timestamp() - %(grace)s AND NOT type = ANY(%(types)s::text[])
         AND queue = ANY(%(queues)s::text[])
@@ -92,14 +96,8 @@ WITH due AS MATERIALIZED (
     LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE jobs
-SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
-    lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
-FROM due
-WHERE jobs.id = due.id
-RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts,
-    lease_seq, run_at, created_at, started_at
 """
+_CLAIM_UNKNOWN = _UNKNOWN_BATCH + _LEASE_BATCH
 
 # One step of the walk for each queue, through the index by which jobs are claimed: the cost is the number of queues,
 # not that of pending jobs.

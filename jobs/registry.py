@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import difflib
 import inspect
 import threading
 import typing
@@ -19,6 +18,7 @@ from django.conf import settings
 from jobs.context import JobContext
 from jobs.exceptions import UnknownJobType
 from jobs.models import Priority
+from jobs.suggestions import did_you_mean
 
 Handler = Callable[[JobContext, typing.Any], None]
 Backoff = Callable[[int], dt.timedelta]
@@ -140,12 +140,7 @@ def job_type(name: str) -> JobType:
     try:
         return _job_types[name]
     except KeyError:
-        close = difflib.get_close_matches(name, _job_types, n=3)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else "is its app installed?"
-        )
+        hint = did_you_mean(name, _job_types, otherwise="is its app installed?")
         raise UnknownJobType(
             f"no handler is registered for job type {name!r}; {hint}"
         ) from None

@@ -12,11 +12,11 @@ imports::
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jobs.suggestions import did_you_mean
 from notify.exceptions import InvalidTopic, UnknownTopic
 
 NAME_MAX_LENGTH = 100
@@ -65,12 +65,7 @@ def topic(name: str) -> Topic:
     try:
         return _topics[name]
     except KeyError:
-        close = difflib.get_close_matches(name, _topics, n=3)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else "is its app installed?"
-        )
+        hint = did_you_mean(name, _topics, otherwise="is its app installed?")
         raise UnknownTopic(f"topic {name!r} is not defined; {hint}") from None
 
 
