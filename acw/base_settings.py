@@ -56,6 +56,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = ["acw.formats"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"

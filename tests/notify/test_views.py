@@ -89,6 +89,7 @@ def test_a_long_body_is_folded(client: Client, user: User):
 def test_a_title_leads_to_the_thing_on_this_site_and_nowhere_else(
     client: Client, user: User
 ):
+    User.objects.filter(pk=user.pk).update(is_staff=True)
     NotificationFactory(user=user, data={"url": "/admin/jobs/job/1/change/"})
     NotificationFactory(user=user, data={"url": "https://evil.example/"})
 
@@ -96,6 +97,14 @@ def test_a_title_leads_to_the_thing_on_this_site_and_nowhere_else(
 
     assertContains(shown, '<a href="/admin/jobs/job/1/change/">')
     assertNotContains(shown, "evil.example")
+
+
+def test_whoever_the_console_does_not_let_in_is_not_led_there(
+    client: Client, user: User
+):
+    NotificationFactory(user=user, data={"url": "/admin/jobs/job/1/change/"})
+
+    assertNotContains(client.get(INBOX), "/admin/jobs/job/1/change/")
 
 
 def test_one_is_marked_as_read(client: Client, user: User):
