@@ -31,6 +31,7 @@ MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 # On top of JOBS_SHUTDOWN_GRACE, for what the worker still has to write down.
 _GRACE_MARGIN_SECONDS = 10
 _PROBE_SECONDS = 2
+_LAST_USERS_SECONDS = 2
 
 
 class AddressError(Exception):
@@ -143,7 +144,10 @@ class Quickstart:
     def _stop_database(self) -> None:
         if settings.EMBEDDED:
             connections.close_all()
-            if server_of(settings.DATABASES["default"]).release():
+            server = server_of(settings.DATABASES["default"])
+            # A worker that was killed while it started git leaves a child which has its
+            # files open for a moment longer.
+            if server.release(patience=_LAST_USERS_SECONDS):
                 self._step("PostgreSQL has stopped")
 
     def _step(self, text: str) -> None:

@@ -6,14 +6,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import reverse_lazy
 
 
 class SignIn(LoginView):
     """The admin's login page, for users who only have an inbox too."""
 
     template_name = "admin/login.html"
-    next_page = reverse_lazy("notify:inbox")
+    next_page = "notify:inbox"
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -24,4 +23,4 @@ class SignIn(LoginView):
 class SignOut(LogoutView):
     """Ends the session; POST only."""
 
-    next_page = reverse_lazy("login")
+    next_page = "login"

@@ -101,9 +101,9 @@ class JobAdmin(VerbAdmin[Job]):
         "type",
         "ref_id",
         "status_badge",
+        "error_cell",
         "attempts_of",
         "run_at",
-        "error_cell",
         "queue",
     ]
     list_filter = [StatusFilter, TypeFilter, QueueFilter]
@@ -117,32 +117,34 @@ class JobAdmin(VerbAdmin[Job]):
             None,
             {
                 "fields": [
-                    "id",
-                    "type",
-                    "about",
-                    "status_badge",
-                    "attempts_of",
-                    "queue",
-                    "priority_name",
-                    "unique_key",
+                    ("type", "about"),
+                    ("status_badge", "attempts_of"),
+                    ("queue", "priority_name"),
+                    "error_text",
+                    "payload_text",
                 ]
             },
         ),
-        ("Last error", {"fields": ["error_text"]}),
-        ("Payload", {"fields": ["payload_text"]}),
         (
             "Times",
             {
                 "fields": [
-                    "created_at",
-                    "run_at",
-                    "started_at",
-                    "completed_at",
+                    ("created_at", "run_at"),
+                    ("started_at", "completed_at"),
                     "updated_at",
                 ]
             },
         ),
-        ("Lease", {"fields": ["leased_by", "lease_until", "lease_seq"]}),
+        (
+            "Lease and key",
+            {
+                "fields": [
+                    ("leased_by", "lease_until"),
+                    ("lease_seq", "unique_key"),
+                    "id",
+                ]
+            },
+        ),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
@@ -200,7 +202,7 @@ class JobAdmin(VerbAdmin[Job]):
 
     @admin.display(description="attempts")
     def attempts_of(self, job: Job) -> str:
-        return f"{job.attempts} of {job.max_attempts}"
+        return f"{job.attempts}/{job.max_attempts}"
 
     @admin.display(description="priority")
     def priority_name(self, job: Job) -> str:

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from jobs import registry, runner_actions
 from jobs.admin_verbs import Verb, VerbAdmin
 from jobs.display import duration, summary
-from jobs.markup import badge, block, cut
+from jobs.markup import NOTHING, badge, block, cut
 from jobs.models import RunnerState, WorkerProcess
 from jobs.stats import RunnerStatus, WorkerStatus
 
@@ -91,7 +91,7 @@ class RunnerStateAdmin(VerbAdmin[RunnerState]):
 
     @admin.display(description="summary")
     def summary_text(self, state: RunnerState) -> str:
-        return summary(state.last_summary)
+        return summary(state.last_summary) or NOTHING
 
     @admin.display(description="error")
     def error_text(self, state: RunnerState) -> SafeString | str:

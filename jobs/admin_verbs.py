@@ -63,6 +63,13 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
     class Media:
         css = {"all": ["jobs/console.css"]}
 
+    def __init__(self, model: type[ModelT], admin_site: admin.AdminSite) -> None:
+        super().__init__(model, admin_site)
+        self.actions = [*(self.actions or ()), *map(_list_action, self.verbs)]
+        for verb in self.verbs:
+            # The admin asks for an action's permission by this name.
+            setattr(self, f"has_{verb.name}_permission", verb.allowed)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -75,14 +82,6 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
         self, request: HttpRequest, obj: ModelT | None = None
     ) -> bool:
         return False
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        actions: dict[str, Any] = super().get_actions(request)
-        for verb in self.verbs:
-            if verb.allowed(request):
-                label = f"{verb.label}: selected {self.opts.verbose_name_plural}"
-                actions[verb.name] = (partial(_act_on_many, verb), verb.name, label)
-        return actions
 
     def get_urls(self) -> list[URLPattern]:
         buttons = [
@@ -145,6 +144,22 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
         else:
             level = messages.SUCCESS
         self.message_user(request, str(result), level)
+
+
+def _list_action(verb: Verb[ModelT]) -> Callable[..., HttpResponse | None]:
+    """The verb as an action of the list."""
+
+    @admin.action(
+        permissions=[verb.name],
+        description=f"{verb.label}: selected %(verbose_name_plural)s",
+    )
+    def act(
+        model_admin: VerbAdmin[ModelT], request: HttpRequest, rows: QuerySet[ModelT]
+    ) -> HttpResponse | None:
+        return _act_on_many(verb, model_admin, request, rows)
+
+    act.__name__ = verb.name
+    return act
 
 
 def _act_on_many(

@@ -112,14 +112,17 @@ class Cluster:
         with self._mutex, self._starting():
             self._hold()
 
-    def release(self) -> bool:
-        """Use the server no longer; return whether that stopped it, as the last's does."""
+    def release(self, *, patience: float = 0) -> bool:
+        """Use the server no longer; return whether that stopped it, as the last's does.
+
+        `patience` is how many seconds others who are ending may take.
+        """
         atexit.unregister(self.release)
         with self._mutex:
             if not self._users.held:
                 return False
             with self._starting():
-                last = self._users.release()
+                last = self._users.release(patience=patience)
                 if last:
                     self._stop("fast")
                 return last
@@ -168,12 +171,16 @@ class Cluster:
     def _stop(self, mode: str) -> None:
         if postmaster.read(self.data_dir) is None:
             return
-        programs.run(
+        stopped = programs.run(
             "pg_ctl",
             *("stop", "--wait", f"--timeout={_STOP_SECONDS}", "--silent"),
             *("--mode", mode, "--pgdata", str(self.data_dir)),
             user=server_user.for_data_dir(self.data_dir),
         )
+        if self.is_running():
+            raise ClusterError(
+                f"PostgreSQL did not stop in {self.data_dir}: {stopped.stderr.strip()}"
+            )
 
     def _initialise(self, user: ServerUser | None) -> None:
         version_file = self.data_dir / "PG_VERSION"

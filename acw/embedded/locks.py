@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_RETRY_SECONDS = 0.02
 
 
 class UsersLock:
@@ -34,16 +37,20 @@ class UsersLock:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             self._descriptor = descriptor
 
-    def release(self) -> bool:
+    def release(self, *, patience: float = 0) -> bool:
         """Give up the share; return whether it was the last. Call it while holding the
-        starting lock, so that the answer is still true when it is acted upon."""
+        starting lock, so that the answer is still true when it is acted upon.
+
+        `patience` is how many seconds others who are ending may take.
+        """
         if self._descriptor is None:
             return False
+        deadline = time.monotonic() + patience
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        else:
+            while not _try_exclusive(self._descriptor):
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_RETRY_SECONDS)
             return True
         finally:
             self._close()
@@ -63,6 +70,14 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _try_exclusive(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open(path: Path) -> int:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib import admin
 from django.db import connection
-from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -14,49 +12,22 @@ from django.urls import reverse
 from jobs import admin as jobs_admin
 from jobs import pagination
 from jobs.identifiers import uuid7
-from jobs.models import Job, Status
-from tests.jobs.auditing import recorded_audit
+from jobs.models import Job
+from tests.jobs.browsing import client_with
 from tests.jobs.factories import AttemptFactory, JobFactory, WorkerProcessFactory
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = '<script>alert("x")</script>'
 LIST = "/admin/jobs/job/"
-ClientOf = Callable[..., Client]
-
-
-@pytest.fixture
-def client_of() -> ClientOf:
-    """A client logged in as somebody of the staff who has just these permissions."""
-
-    def client(*permissions: str, **options: Any) -> Client:
-        user = User.objects.create_user("dora", is_staff=True)
-        user.user_permissions.set(
-            Permission.objects.filter(
-                content_type__app_label="jobs", codename__in=permissions
-            )
-        )
-        client = Client(**options)
-        client.force_login(user)
-        return client
-
-    return client
 
 
 def page(job: Job) -> str:
     return reverse("admin:jobs_job_change", args=[job.pk])
 
 
-def button(job: Job, verb: str) -> str:
-    return reverse(f"admin:jobs_job_{verb}", args=[job.pk])
-
-
-def messages(response: HttpResponse) -> list[str]:
-    return [str(message) for message in response.context["messages"]]  # type: ignore[attr-defined]
-
-
-def rows(response: HttpResponse) -> list[Any]:
-    return [job.pk for job in response.context["cl"].result_list]  # type: ignore[attr-defined]
+def rows(response: Any) -> list[Any]:
+    return [job.pk for job in response.context["cl"].result_list]
 
 
 class TestList:
@@ -69,7 +40,7 @@ class TestList:
         html = admin_client.get(LIST).content.decode()
         assert '<span class="state state-bad">dead</span>' in html
         assert "task-7" in html
-        assert "5 of 5" in html
+        assert ">5/5<" in html
         assert ">OSError: full</span>" in html
 
     @pytest.mark.parametrize("name", ["status", "type", "queue"])
@@ -103,7 +74,7 @@ class TestList:
         assert admin_client.get(LIST, {"q": "a\x00b"}).status_code == 200
 
     def test_search_uses_the_indexes(self):
-        model_admin = jobs_admin.JobAdmin(Job, jobs_admin.admin.site)
+        model_admin = admin.site.get_model_admin(Job)
         jobs, _ = model_admin.get_search_results(
             None,  # type: ignore[arg-type] # it looks at the term only
             Job.objects.all(),
@@ -190,9 +161,9 @@ class TestPage:
         assert html.index("error 3") < html.index("error 2")
         assert "error 1" not in html
 
-    def test_whoever_may_only_view_jobs_sees_their_attempts(self, client_of: ClientOf):
+    def test_whoever_may_only_view_jobs_sees_their_attempts(self):
         attempt = AttemptFactory(error="OSError: full")
-        html = client_of("view_job").get(page(attempt.job)).content.decode()
+        html = client_with("view_job").get(page(attempt.job)).content.decode()
         assert "OSError: full" in html
         assert (
             "<button"
@@ -222,7 +193,7 @@ class TestPage:
         self, admin_client: Client, missing: str
     ):
         response = admin_client.get(f"{LIST}{missing}/change/", follow=True)
-        assert "doesn’t exist" in messages(response)[0]
+        assert response.redirect_chain[-1][0] == "/admin/"
 
 
 class TestByHand:
@@ -242,79 +213,3 @@ class TestByHand:
         url = f"{LIST}{job.pk}/delete/"
         assert admin_client.post(url, {"post": "yes"}).status_code == 403
         assert "delete_selected" not in admin_client.get(LIST).content.decode()
-
-
-@pytest.mark.parametrize(
-    ("verb", "permission", "state", "after"),
-    [
-        ("retry", "retry_job", {"dead": True}, Status.PENDING),
-        ("cancel", "cancel_job", {}, Status.CANCELLED),
-        ("run_now", "run_now_job", {"later": True}, Status.PENDING),
-    ],
-    ids=["retry", "cancel", "run_now"],
-)
-class TestVerbs:
-    def test_the_button_does_it_and_says_so(
-        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
-    ):
-        job = JobFactory(**state)
-        client = client_of("view_job", permission)
-        with recorded_audit() as told:
-            response = client.post(button(job, verb), follow=True)
-        job.refresh_from_db()
-        assert job.status == after
-        assert messages(response)[0].startswith("1 ")
-        assert response.redirect_chain[-1][0] == page(job)  # type: ignore[attr-defined]
-        assert [audit["actor"] for audit in told] == ["dora"]
-
-    def test_the_list_does_it_to_those_selected(
-        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
-    ):
-        selected, other = JobFactory(**state), JobFactory(**state)
-        client = client_of("view_job", permission)
-        response = client.post(
-            LIST, {"action": verb, "_selected_action": [str(selected.pk)]}, follow=True
-        )
-        selected.refresh_from_db()
-        assert selected.status == after
-        assert messages(response)[0].startswith("1 ")
-        before = Job.objects.filter(pk=other.pk).values_list("status", "run_at").get()
-        assert before == (other.status or Status.PENDING, other.run_at)
-
-    def test_it_needs_its_permission(
-        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
-    ):
-        job = JobFactory(**state)
-        others = {"retry_job", "cancel_job", "run_now_job"} - {permission}
-        client = client_of("view_job", *others)
-        before = Job.objects.filter(pk=job.pk).values().get()
-        assert client.post(button(job, verb)).status_code == 403
-        client.post(LIST, {"action": verb, "_selected_action": [str(job.pk)]})
-        assert Job.objects.filter(pk=job.pk).values().get() == before
-        assert verb not in dict(
-            client.get(LIST).context["action_form"].fields["action"].choices
-        )
-
-    def test_it_needs_the_permission_to_view_too(
-        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
-    ):
-        job = JobFactory(**state)
-        assert client_of(permission).post(button(job, verb)).status_code == 403
-
-    def test_it_is_posted(
-        self, admin_client: Client, verb: str, permission: str, state: Any, after: str
-    ):
-        assert admin_client.get(button(JobFactory(**state), verb)).status_code == 405
-
-    def test_it_needs_the_token_against_forgery(
-        self, client_of: ClientOf, verb: str, permission: str, state: Any, after: str
-    ):
-        client = client_of("view_job", permission, enforce_csrf_checks=True)
-        assert client.post(button(JobFactory(**state), verb)).status_code == 403
-
-    def test_it_needs_a_login(
-        self, client: Client, verb: str, permission: str, state: Any, after: str
-    ):
-        response = client.post(button(JobFactory(**state), verb))
-        assert response.status_code == 302
-        assert "/admin/login/" in response["Location"]

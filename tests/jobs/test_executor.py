@@ -151,7 +151,7 @@ def test_an_unknown_type_ends_dead_with_its_last_attempt() -> None:
     assert outcome.status == Status.DEAD
 
 
-@pytest.mark.parametrize("payload", ["[1]", '{"a": ' + "[" * 9_000 + "]" * 9_000 + "}"])
+@pytest.mark.parametrize("payload", ["[1]", '{"a": ' + "9" * 5_000 + "}"])
 def test_a_payload_that_cannot_be_read_is_dead_and_the_handler_not_called(
     payload: str,
 ) -> None:

@@ -53,6 +53,16 @@ def test_a_killed_process_holds_nothing(path: Path):
         assert mine.release()
 
 
+def test_whoever_is_about_to_end_may_be_waited_for(path: Path):
+    mine, ending = UsersLock(path), UsersLock(path)
+    mine.hold()
+    ending.hold()
+    end = threading.Timer(0.1, ending.release)
+    end.start()
+    assert mine.release(patience=10)
+    end.join()
+
+
 FORK_AND_RELEASE_IN_THE_CHILD = """
 import os, sys
 from pathlib import Path

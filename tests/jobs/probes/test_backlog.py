@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pytest
 from django.test import override_settings
@@ -12,7 +12,7 @@ from tests.jobs.factories import JobFactory, ago
 pytestmark = pytest.mark.django_db
 
 
-def only(findings: Iterator[Finding]) -> Finding:
+def only(findings: Iterable[Finding]) -> Finding:
     (finding,) = findings
     return finding
 

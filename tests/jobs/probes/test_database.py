@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,7 +14,7 @@ from jobs.doctor import Finding, Level
 from jobs.probes import database
 
 
-def only(findings: Iterator[Finding]) -> Finding:
+def only(findings: Iterable[Finding]) -> Finding:
     (finding,) = findings
     return finding
 

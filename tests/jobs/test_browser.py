@@ -1,0 +1,86 @@
+"""What an operator does with dead jobs, in a real browser: the admin's own JavaScript is part of it."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+from pytest_django.live_server_helper import LiveServer
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.select import Select
+
+from jobs.models import Job
+from jobs.testing import wait_until
+from tests.jobs.factories import AttemptFactory, JobFactory
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PASSWORD = "not-guessed-1"
+
+
+@pytest.fixture
+def site(
+    live_server: LiveServer,
+    browser: webdriver.Chrome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """The address of the site, at which the browser is logged in."""
+    # The browser keeps its connections to the server, whose threads must not keep theirs to the database.
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
+    User.objects.create_superuser("ada", password=PASSWORD)
+    browser.get(f"{live_server.url}/admin/login/")
+    browser.find_element(By.NAME, "username").send_keys("ada")
+    browser.find_element(By.NAME, "password").send_keys(PASSWORD)
+    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+    wait_until(lambda: "Overview" in browser.title, what="ada is logged in")
+    return live_server.url
+
+
+def told(browser: webdriver.Chrome) -> str:
+    """What the page tells after an action, once it does."""
+    found = wait_until(
+        lambda: browser.find_elements(By.CSS_SELECTOR, ".messagelist li"),
+        what="a message",
+    )
+    return found[0].text
+
+
+def test_a_dead_job_is_looked_at_and_retried_by_its_button(
+    site: str, browser: webdriver.Chrome
+):
+    job = JobFactory(dead=True)
+    AttemptFactory(job=job, traceback="Traceback: in the handler")
+    browser.get(f"{site}/admin/jobs/job/{job.pk}/change/")
+    trace = browser.find_element(By.CSS_SELECTOR, "details pre")
+    assert not trace.is_displayed()
+    browser.find_element(By.TAG_NAME, "summary").click()
+    assert trace.text == "Traceback: in the handler"
+    browser.find_element(By.XPATH, "//button[normalize-space()='Retry']").click()
+    assert told(browser) == "1 retried"
+    badge = browser.find_element(By.CSS_SELECTOR, ".field-status_badge .state")
+    assert badge.text == "pending"
+    job.refresh_from_db()
+    assert job.status == "pending"
+
+
+def test_all_jobs_that_match_the_filter_are_retried_after_a_confirmation(
+    site: str, browser: webdriver.Chrome
+):
+    JobFactory.create_batch(60, dead=True)
+    JobFactory(cancelled=True)
+    browser.get(f"{site}/admin/jobs/job/?status=dead")
+    browser.find_element(By.ID, "action-toggle").click()
+    browser.find_element(By.CSS_SELECTOR, ".question a").click()
+    Select(browser.find_element(By.NAME, "action")).select_by_value("retry")
+    browser.find_element(By.NAME, "index").click()
+    confirm = wait_until(
+        lambda: browser.find_elements(By.CSS_SELECTOR, ".confirm button"),
+        what="the question",
+    )[0]
+    assert confirm.text == "Retry: all 60"
+    assert Job.objects.dead().count() == 60
+    confirm.click()
+    assert told(browser) == "60 retried"
+    assert Job.objects.pending().count() == 60
+    assert "status=dead" in browser.current_url
