@@ -107,6 +107,14 @@ def runners() -> Iterator[Finding]:
     """Each ticks when it should, and its last tick went well."""
     everyone = stats.runners()
     findings = [finding for status in everyone for finding in _runner(status)]
+    unscheduled = [s.name for s in everyone if s.enabled and s.next_run_at is None]
+    if unscheduled:
+        findings.append(
+            warning(
+                f"never run and not scheduled: {', '.join(unscheduled)}",
+                advice="The first worker that starts schedules them: manage.py runjobs.",
+            )
+        )
     yield from findings
     if not findings:
         yield ok(f"{len(everyone)} on schedule")
@@ -120,12 +128,7 @@ def _runner(status: RunnerStatus) -> Iterator[Finding]:
             advice=f"Set {variable}=true unless that is meant.",
         )
         return
-    if status.next_run_at is None:
-        yield warning(
-            f"{status.name} has never run and is not scheduled",
-            advice="The first worker that starts schedules it: manage.py runjobs.",
-        )
-    elif status.overdue:
+    if status.overdue:
         never = status.last_started_at is None
         yield error(
             f"{status.name} is overdue by {duration(status.late)}"

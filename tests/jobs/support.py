@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from django.db import connection
 
 from jobs.claims import Claim
 from jobs.identifiers import uuid7
@@ -60,3 +63,34 @@ def await_true(condition: Callable[[], object], what: str) -> None:
         if time.monotonic() > deadline:
             raise AssertionError(f"never came true: {what}")
         threading.Event().wait(0.01)
+
+
+def rows_of_every_kind() -> None:
+    """A table in which a wrong plan would show: jobs of every status, due and not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO jobs (id, type, queue, priority, status, run_at, completed_at,
+                lease_until, payload)
+            SELECT gen_random_uuid(), 'test.noop', (ARRAY['default', 'a', 'b'])[n %% 3 + 1],
+                n %% 4, kind.status, now() + kind.due, kind.completed_at, kind.lease_until, '{}'
+            FROM generate_series(1, 4000) AS n
+            CROSS JOIN (VALUES
+                ('pending', interval '-1 hour', NULL::timestamptz, NULL::timestamptz),
+                ('pending', interval '1 hour', NULL, NULL),
+                ('running', interval '-1 hour', NULL, now() + interval '1 hour'),
+                ('completed', interval '-1 hour', now(), NULL),
+                ('dead', interval '-1 hour', now(), NULL)
+            ) AS kind (status, due, completed_at, lease_until)
+            WHERE kind.status <> 'running' OR n <= 40
+            """,
+            [],
+        )
+        cursor.execute("ANALYZE jobs")
+
+
+def explain(query: str, parameters: dict[str, Any]) -> str:
+    """The plan by which the statement was just run, as JSON."""
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, parameters)
+        return json.dumps(cursor.fetchone()[0])

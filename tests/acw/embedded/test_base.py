@@ -21,7 +21,8 @@ pytestmark = pytest.mark.django_db
 def wrapper_for(data_dir: Path) -> DatabaseWrapper:
     entry: dict[str, Any] = database.kind(embedded_in=data_dir).parse("")
     defaults = {key: connections["default"].settings_dict[key] for key in DEFAULTS}
-    return DatabaseWrapper({**defaults, **entry}, alias="embedded")
+    # The alias must be one that there is: receivers of connection_created look it up.
+    return DatabaseWrapper({**defaults, **entry}, alias="default")
 
 
 DEFAULTS = (

@@ -131,7 +131,7 @@ class TestRunners:
     def test_never_scheduled(self):
         finding = only(workers.runners())
         assert finding.level is Level.WARNING
-        assert "job_reaper has never run and is not scheduled" in finding.message
+        assert finding.message == "never run and not scheduled: job_reaper"
 
     def test_overdue(self):
         RunnerStateFactory(next_run_at=ago(hours=2), last_started_at=ago(hours=3))

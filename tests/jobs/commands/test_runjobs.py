@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import argparse
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.migrations.recorder import MigrationRecorder
+from pytest_django import Settings
+
+from jobs import schema
+from jobs.enqueue import enqueue
+from jobs.events import Event
+from jobs.management.commands import runjobs
+from jobs.models import Job, Status
+
+
+def test_switched_off_it_says_so(
+    settings: Settings,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings.JOBS_ENABLED = False
+    call_command("runjobs")
+    assert "JOBS_ENABLED is false" in capsys.readouterr().out
+    assert [record.msg for record in caplog.records] == [Event.MODULE_DISABLED]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_ends_with_the_workers_status(noop: str) -> None:
+    job = enqueue(noop)
+    with pytest.raises(SystemExit) as ended:
+        call_command("runjobs", "--drain", "--workers", "1", "--queues", "default")
+    assert ended.value.code == 0
+    job.refresh_from_db()
+    assert job.status == Status.COMPLETED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_waits_for_a_database_that_is_away_when_it_starts(
+    noop: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = iter([psycopg.OperationalError("starting up")] * 2)
+
+    def unapplied() -> list[str]:
+        for error in answers:
+            raise error
+        return schema.unapplied_migrations()
+
+    monkeypatch.setattr(runjobs, "unapplied_migrations", unapplied)
+    enqueue(noop)
+    with pytest.raises(SystemExit):
+        call_command("runjobs", "--drain", "--workers", "1")
+    assert Job.objects.get().status == Status.COMPLETED
+    events = [record.msg for record in caplog.records]
+    assert events[0] == Event.DATABASE_UNAVAILABLE
+    assert Event.DATABASE_RECOVERED in events
+
+
+@pytest.mark.django_db
+def test_it_does_not_work_on_tables_that_it_does_not_know() -> None:
+    MigrationRecorder.Migration.objects.filter(app="jobs").delete()
+    with pytest.raises(CommandError, match=r"jobs.0001_initial.*manage.py migrate"):
+        call_command("runjobs")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
+def test_a_number_of_threads_is_whole_and_positive(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="whole number from 1 on"):
+        runjobs._positive(text)
+
+
+def test_queues_are_names_with_commas_between() -> None:
+    assert runjobs._names("mail, host:here ,") == ["mail", "host:here"]
+    with pytest.raises(argparse.ArgumentTypeError, match="at least one queue"):
+        runjobs._names(" , ")

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import claims
+from jobs.connection import Executes, QueueConnection, TransactionConnection
+from jobs.enqueue import NewJob, enqueue, enqueue_many
+from jobs.leases import LeasedJob
+from jobs.models import Job, Priority, Status, WorkerProcess
+from tests.jobs.support import claim_for, explain, rows_of_every_kind
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def types(noop: str) -> None: ...
+
+
+def add(count: int = 1, **fields: object) -> list[uuid.UUID]:
+    return enqueue_many([NewJob(type="test.noop", **fields) for _ in range(count)])  # type: ignore[arg-type]
+
+
+def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
+    (job,) = claims.claim(connection, claim_for(worker, queues={"default": 1}))
+    return job
+
+
+class TestClaim:
+    def test_it_leases_on_the_databases_clock(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        (job_id,) = add()
+        leased = claim_one(transaction_connection)
+        stored = Job.objects.get(pk=job_id)
+        assert (leased.id, leased.lease_seq, leased.attempts) == (job_id, 1, 1)
+        assert (stored.status, stored.leased_by, stored.attempts) == (
+            Status.RUNNING,
+            "w1",
+            1,
+        )
+        assert stored.started_at is not None
+        assert stored.lease_until == stored.started_at + dt.timedelta(minutes=5)
+
+    def test_the_order_is_priority_then_run_at(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        now = timezone.now()
+        wanted = [
+            enqueue("test.noop", priority=priority, run_at=now - age, queue=queue).id
+            for priority, age, queue in [
+                (Priority.URGENT, 1 * MINUTE, "b"),
+                (Priority.HIGH, 9 * MINUTE, "a"),
+                (Priority.NORMAL, 8 * MINUTE, "b"),
+                (Priority.NORMAL, 7 * MINUTE, "a"),
+                (Priority.LOW, 10 * MINUTE, "a"),
+            ]
+        ]
+        batch = claims.claim(
+            transaction_connection, claim_for(queues={"a": 10, "b": 10})
+        )
+        assert [job.id for job in batch] == wanted
+
+    def test_what_is_not_due_or_not_pending_is_left(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(run_at=timezone.now() + MINUTE)
+        add(3)
+        for job, status in zip(
+            Job.objects.due(),
+            (Status.COMPLETED, Status.DEAD, Status.CANCELLED),
+            strict=True,
+        ):
+            Job.objects.filter(pk=job.pk).update(status=status, completed_at=Now())
+        assert claims.claim(transaction_connection, claim_for()) == []
+
+    def test_other_queues_and_types_are_left(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(queue="other")
+        Job.objects.filter(pk=add()[0]).update(type="test.newer")
+        assert claims.claim(transaction_connection, claim_for()) == []
+
+    def test_never_more_than_asked_for(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(50)
+        with connection.cursor() as cursor:
+            # With these plans, a plain IN (SELECT … LIMIT) was seen to take all fifty.
+            cursor.execute(
+                "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+            )
+        assert (
+            len(claims.claim(transaction_connection, claim_for(queues={"default": 7})))
+            == 7
+        )
+        assert Job.objects.running().count() == 7
+
+    def test_a_batch_ends_with_the_job_that_fills_the_budget(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(30)
+        batch = claims.claim(transaction_connection, claim_for(cost=0.03))
+        assert len(batch) == 4
+        assert len(claims.claim(transaction_connection, claim_for(cost=60))) == 1
+
+    def test_nothing_waits_in_a_batch_behind_a_slow_job(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        now = timezone.now()
+        for age, name in [(3, "test.noop"), (2, "test.slow"), (1, "test.noop")]:
+            (job_id,) = add(run_at=now - age * MINUTE)
+            Job.objects.filter(pk=job_id).update(type=name)
+        wanted = claim_for()
+        wanted.costs["test.slow"] = 2.0  # type: ignore[index]
+        batch = claims.claim(transaction_connection, wanted)
+        assert [job.type for job in batch] == ["test.noop", "test.slow"]
+
+    def test_a_payload_that_python_cannot_read_does_not_take_the_batch_with_it(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        ids = add(10)
+        with connection.cursor() as cursor:
+            deep = '{"a": ' + "[" * 5_000 + "]" * 5_000 + "}"
+            cursor.execute("UPDATE jobs SET payload = %s WHERE id = %s", [deep, ids[3]])
+            digits = '{"a": ' + "9" * 5_000 + "}"
+            cursor.execute(
+                "UPDATE jobs SET payload = %s WHERE id = %s", [digits, ids[4]]
+            )
+        assert len(claims.claim(transaction_connection, claim_for())) == 10
+
+    def test_attempts_at_the_end_of_their_range_do_not_stall_it(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(2)
+        Job.objects.filter(pk=Job.objects.earliest("id").pk).update(attempts=2**31 - 1)
+        assert len(claims.claim(transaction_connection, claim_for())) == 2
+
+    def test_two_workers_never_get_the_same_job(
+        self, queue_connection: QueueConnection, second_connection: QueueConnection
+    ) -> None:
+        add(200)
+        taken: dict[str, list[uuid.UUID]] = {"w1": [], "w2": []}
+        start = threading.Barrier(2)
+
+        def work(connection: QueueConnection, worker: str) -> None:
+            start.wait()
+            while batch := claims.claim(
+                connection, claim_for(worker, queues={"default": 5})
+            ):
+                taken[worker] += [job.id for job in batch]
+
+        threads = [
+            threading.Thread(target=work, args=[queue_connection, "w1"]),
+            threading.Thread(target=work, args=[second_connection, "w2"]),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        both = taken["w1"] + taken["w2"]
+        assert len(both) == len(set(both)) == 200
+        assert set(Job.objects.values_list("lease_seq", "attempts")) == {(1, 1)}
+
+
+class TestPlan:
+    """The plan is what keeps a claim at the cost of an empty table."""
+
+    def test_a_claim_walks_the_due_index_and_sorts_no_pending_rows(
+        self, db: None
+    ) -> None:
+        rows_of_every_kind()
+        plan = explain(
+            claims._CLAIM,
+            {
+                "queues": ["default", "a", "b"],
+                "limits": [20, 20, 20],
+                "types": ["test.noop"],
+                "seconds": [0.001],
+                "levels": Priority.values,
+                "budget": 1.0,
+                "worker": "w",
+                "lease": MINUTE,
+            },
+        )
+        nodes = list(_nodes(json.loads(plan)[0]["Plan"]))
+        scans = [
+            node
+            for node in nodes
+            if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]
+        ]
+        assert {node.get("Index Name") for node in scans} == {"jobs_due", "jobs_pkey"}
+        due = next(node for node in scans if node.get("Index Name") == "jobs_due")
+        for column in ("queue", "priority", "run_at"):
+            assert column in due["Index Cond"]
+        # Sorted is what was found, never what waits.
+        assert all(node["Actual Rows"] <= 60 for node in nodes)
+
+    def test_the_queues_with_work_are_walked_not_counted(self, db: None) -> None:
+        rows_of_every_kind()
+        plan = explain(claims._PENDING_QUEUES, {})
+        assert "Seq Scan" not in plan
+        assert claims.pending_queues(TransactionConnection()) == {"default", "a", "b"}
+
+
+def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    children = plan.get("Plans", [])
+    return [plan, *(node for child in children for node in _nodes(child))]
+
+
+class TestUnknownTypes:
+    def claim(self, connection: Executes) -> list[LeasedJob]:
+        return claims.claim_unknown(connection, claim_for(), grace=10 * MINUTE, most=20)
+
+    def unknown(self, age: dt.timedelta) -> None:
+        (job_id,) = add(run_at=timezone.now() - age)
+        Job.objects.filter(pk=job_id).update(type="test.newer")
+
+    def test_within_the_grace_it_is_left_for_a_worker_that_knows_it(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        self.unknown(9 * MINUTE)
+        assert self.claim(transaction_connection) == []
+
+    def test_past_the_grace_any_worker_takes_it(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        self.unknown(11 * MINUTE)
+        assert [job.type for job in self.claim(transaction_connection)] == [
+            "test.newer"
+        ]
+
+    def test_a_backlog_of_a_type_that_another_worker_knows_is_no_unknown_type(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        self.unknown(60 * MINUTE)
+        WorkerProcess.objects.create(
+            name="w2", host="h", pid=1, threads=1, types=["test.newer"]
+        )
+        assert self.claim(transaction_connection) == []
+        WorkerProcess.objects.update(beat_at=timezone.now() - dt.timedelta(days=1))
+        assert len(self.claim(transaction_connection)) == 1
