@@ -101,7 +101,8 @@ def enqueue(
     )[0]
     if outcome.new is not None:
         return outcome.new.job()
-    job = Job.objects.get(pk=outcome.id)
+    # Deferred, since what somebody else put there may be a payload that cannot be decoded.
+    job = Job.objects.defer("payload").get(pk=outcome.id)
     job.deduplicated = True
     return job
 

@@ -74,7 +74,7 @@ def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
                 TransactionConnection(), [(job, outcome)], worker=worker
             )
             if done:
-                announce_death(Job.objects.get(pk=job.id), outcome.error or "")
+                announce_death(job.id, outcome.error or "")
     except UNAVAILABLE:
         close_old_connections()
         raise
@@ -84,8 +84,10 @@ def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
     _report([(job, outcome)], done)
 
 
-def announce_death(job: Job, error: str) -> None:
+def announce_death(job_id: uuid.UUID, error: str) -> None:
     """Send ``job_dead`` within the open transaction; a broken receiver must not keep a job alive."""
+    # Some payloads cannot be decoded; who reads this one does so inside its own error handling.
+    job = Job.objects.defer("payload").get(pk=job_id)
     facts = {"job_id": job.id, "type": job.type}
     try:
         with transaction.atomic():

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from jobs.identifiers import uuid7
-from jobs.querysets import JobQuerySet, RunnerStateQuerySet, WorkerProcessQuerySet
+from jobs.querysets import JobQuerySet, WorkerProcessQuerySet
 
 UNIQUE_KEY_MAX_LENGTH = 200
 REF_ID_MAX_LENGTH = 200
@@ -193,8 +193,6 @@ class RunnerState(models.Model):
     )
     last_summary = models.JSONField(default=dict, db_default={}, blank=True)
     last_error = models.TextField(blank=True, db_default="")
-
-    objects: ClassVar[RunnerStateQuerySet] = RunnerStateQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         db_table = "job_runners"

@@ -17,6 +17,7 @@ from django.db import close_old_connections, connections
 from jobs import outcomes, registry
 from jobs.connection import UNAVAILABLE, Executes, Outage, QueueConnection
 from jobs.events import Event
+from jobs.heartbeat import alive_within
 from jobs.models import RunnerState
 from jobs.part import Part
 from jobs.registry import Runner, Summary
@@ -35,7 +36,8 @@ SET interval = excluded.interval,
 WHERE job_runners.interval <> excluded.interval
 """
 
-# The next tick stays on the grid of the interval, whenever this one came to run.
+# The next tick stays on the grid of the interval, whenever this one came to run. One that another living process
+# is still at is waited for; this process knows its own.
 _CLAIM_TICK = """
 UPDATE job_runners
 SET next_run_at = next_run_at + interval * (1 + floor(
@@ -43,7 +45,13 @@ SET next_run_at = next_run_at + interval * (1 + floor(
     )),
     last_started_at = statement_timestamp(), last_worker = %(worker)s, last_outcome = 'running'
 WHERE name = %(name)s AND next_run_at <= statement_timestamp()
-RETURNING name
+    AND NOT (
+        last_outcome = 'running' AND last_worker <> %(worker)s AND EXISTS (
+            SELECT FROM job_workers
+            WHERE job_workers.name = last_worker AND beat_at > statement_timestamp() - %(alive)s
+        )
+    )
+RETURNING job_runners.name
 """
 
 _BEGIN_TICK = """
@@ -142,9 +150,8 @@ def register(connection: Executes) -> None:
 
 def claim_tick(connection: Executes, runner: Runner, *, worker: str) -> bool:
     """Take the tick that is due, if there is one and nobody else has it."""
-    return bool(
-        connection.execute(_CLAIM_TICK, {"name": runner.name, "worker": worker})
-    )
+    parameters = {"name": runner.name, "worker": worker, "alive": alive_within()}
+    return bool(connection.execute(_CLAIM_TICK, parameters))
 
 
 def run_now(runner: Runner, *, worker: str) -> Summary:

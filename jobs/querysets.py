@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
-    from jobs.models import Job, RunnerState, WorkerProcess
+    from jobs.models import Job, WorkerProcess
 
 
 class JobQuerySet(models.QuerySet["Job"]):
@@ -30,7 +30,8 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.running().filter(lease_until__lt=Now())
 
     def dead(self) -> JobQuerySet:
-        return self.filter(status="dead")
+        # The time is always set; that it is asked for lets the index of finished jobs be used.
+        return self.filter(status="dead", completed_at__isnull=False)
 
     def retryable(self) -> JobQuerySet:
         """What an operator may retry: never a live job, never one that completed."""
@@ -40,14 +41,6 @@ class JobQuerySet(models.QuerySet["Job"]):
         """How many jobs there are in each status; statuses without a job are left out."""
         rows = self.order_by().values_list("status").annotate(n=models.Count("*"))
         return dict(rows)
-
-
-class RunnerStateQuerySet(models.QuerySet["RunnerState"]):
-    """Runners by their schedule."""
-
-    def overdue(self, slack: dt.timedelta) -> RunnerStateQuerySet:
-        """Whose next tick is more than ``slack`` in the past."""
-        return self.filter(next_run_at__lt=Now() - slack)
 
 
 class WorkerProcessQuerySet(models.QuerySet["WorkerProcess"]):

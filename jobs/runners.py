@@ -16,7 +16,7 @@ from jobs.events import Event
 from jobs.finisher import announce_death
 from jobs.heartbeat import alive_within
 from jobs.leases import ExpiredLease
-from jobs.models import Job, Status, WorkerProcess
+from jobs.models import Status, WorkerProcess
 from jobs.outcomes import Outcome
 from jobs.registry import Summary, runner
 
@@ -81,7 +81,7 @@ def _reap(job: ExpiredLease) -> str:
     log.warning(Event.LEASE_EXPIRED, extra={**facts, "worker": job.leased_by})
     if outcome.status != Status.DEAD:
         return "returned"
-    announce_death(Job.objects.get(pk=job.id), error)
+    announce_death(job.id, error)
     log.error(Event.DEAD, extra={**facts, "error": error})
     return "dead"
 

@@ -103,8 +103,7 @@ def dead_groups(
 
     Looks at ``DEAD_LOOKED_AT`` jobs at most.
     """
-    # The index by which they are found holds finished jobs only, and must be seen to be enough.
-    dead = Job.objects.dead().filter(completed_at__isnull=False)
+    dead = Job.objects.dead()
     if within is not None:
         dead = dead.filter(completed_at__gte=Now() - within)
     newest = dead.order_by("-completed_at").values("pk")[:DEAD_LOOKED_AT]

@@ -77,7 +77,7 @@ def _claim(connection_: Executes, queues: Queues) -> list[LeasedJob]:
 
 
 def wait_until(
-    condition: Callable[[], T], timeout: float = PATIENCE, *, what: str = ""
+    condition: Callable[[], T], what: str = "", *, timeout: float = PATIENCE
 ) -> T:
     """Ask again and again until ``condition`` gives something true, and return that.
 

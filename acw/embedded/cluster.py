@@ -171,11 +171,15 @@ class Cluster:
     def _stop(self, mode: str) -> None:
         if postmaster.read(self.data_dir) is None:
             return
+        user = server_user.for_data_dir(self.data_dir)
+        if user:
+            # Others tidy directories too: the way may have been closed meanwhile.
+            server_user.open_way(self.data_dir, user)
         stopped = programs.run(
             "pg_ctl",
             *("stop", "--wait", f"--timeout={_STOP_SECONDS}", "--silent"),
             *("--mode", mode, "--pgdata", str(self.data_dir)),
-            user=server_user.for_data_dir(self.data_dir),
+            user=user,
         )
         if self.is_running():
             raise ClusterError(

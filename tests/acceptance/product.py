@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from jobs.testing import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 _LOG_TAIL = 4_000
@@ -26,12 +26,10 @@ def await_true(
     condition: Callable[[], Any], what: str, *, evidence: Callable[[], str]
 ) -> Any:
     """The first true value of ``condition``; fails with the evidence where there is none."""
-    deadline = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"never came true: {what}\n{evidence()}")
-        threading.Event().wait(0.05)
-    return value
+    try:
+        return wait_until(condition, what, timeout=PATIENCE)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{evidence()}") from None
 
 
 class Process:

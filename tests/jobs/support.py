@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 from django.db import connection
@@ -14,9 +11,6 @@ from django.db import connection
 from jobs.claims import Claim
 from jobs.identifiers import uuid7
 from jobs.leases import LeasedJob
-
-PATIENCE = 20.0
-"""Seconds after which a test gives up on what should come at once."""
 
 
 def claim_for(
@@ -54,15 +48,6 @@ def leased_job(**values: Any) -> LeasedJob:
         "started_at": now,
     }
     return LeasedJob(**{**defaults, **values})
-
-
-def await_true(condition: Callable[[], object], what: str) -> None:
-    """Look again and again until ``condition`` holds; fail, naming ``what``, where it never does."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"never came true: {what}")
-        threading.Event().wait(0.01)
 
 
 def rows_of_every_kind() -> None:

@@ -202,3 +202,25 @@ def test_what_was_written_before_the_database_went_is_not_written_again(
     write(transaction_connection, finished, worker="w1")
     assert statuses() == [Status.COMPLETED, Status.PENDING, Status.RUNNING]
     assert Event.LEASE_LOST not in [record.msg for record in caplog.records]
+
+
+def test_a_job_whose_payload_cannot_be_read_dies_like_any_other(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    connected: Connect,
+) -> None:
+    told: list[object] = []
+
+    def receiver(**kwargs: Any) -> None:
+        told.append(kwargs["job"].type)
+
+    connected(receiver)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs SET payload = %s WHERE id = %s",
+            ['{"a": ' + "9" * 5_000 + "}", batch[0].id],
+        )
+    write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
+    dead = Job.objects.defer("payload").get(pk=batch[0].id)
+    assert dead.status == Status.DEAD
+    assert told == ["test.noop"]

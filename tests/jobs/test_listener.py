@@ -15,7 +15,7 @@ from jobs.listener import Listener
 from jobs.models import Job, Status
 from jobs.pool import Pool
 from jobs.selection import Queues
-from tests.jobs.support import PATIENCE, await_true
+from jobs.testing import PATIENCE, wait_until
 
 LISTENERS = """
 SELECT pid FROM pg_stat_activity
@@ -44,7 +44,7 @@ def listener(pool: Pool) -> Iterator[Listener]:
 
 
 def generation_moves(pool: Pool, before: int) -> None:
-    await_true(lambda: pool.generation > before, "the pool was woken")
+    wait_until(lambda: pool.generation > before, "the pool was woken")
 
 
 def listeners(connection: QueueConnection) -> list[int]:
@@ -100,7 +100,7 @@ def test_a_listener_that_hears_nothing_of_itself_connects_anew(
     monkeypatch.setattr(listener_module, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(listener_module, "PROBE_ANSWER_WITHIN", 0.0)
     monkeypatch.setattr(listener_module, "_WAIT", 0.01)
-    await_true(
+    wait_until(
         lambda: listeners(queue_connection) != [first], "another connection listens"
     )
 
@@ -135,7 +135,7 @@ def test_enqueued_work_is_done_long_before_the_poll(
     pool.start()
     try:
         enqueue(noop)
-        await_true(
+        wait_until(
             lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "completed"
         )
     finally:

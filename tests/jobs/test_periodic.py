@@ -12,10 +12,10 @@ from pytest_django import Settings
 from jobs import registry
 from jobs.connection import QueueConnection
 from jobs.events import Event
-from jobs.models import RunnerState
+from jobs.models import RunnerState, WorkerProcess
 from jobs.periodic import Periodic, claim_tick, register, run_now, run_tick
 from jobs.registry import Runner, runner
-from tests.jobs.support import PATIENCE, await_true
+from jobs.testing import PATIENCE, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,7 +64,7 @@ def due(ago: dt.timedelta) -> None:
 
 def until_next() -> dt.timedelta:
     annotated = RunnerState.objects.annotate(now=Now()).get()
-    now: dt.datetime = annotated.now  # type: ignore[attr-defined]
+    now: dt.datetime = annotated.now
     return annotated.next_run_at - now
 
 
@@ -118,6 +118,33 @@ class TestSchedule:
         assert claim_tick(queue_connection, registered, worker="w")
         assert not claim_tick(queue_connection, registered, worker="w")
         assert left - MINUTE / 2 < until_next() <= left
+
+    @pytest.mark.parametrize(
+        ("silent_for", "claimed"),
+        [(dt.timedelta(0), False), (HOUR, True)],
+        ids=["it lives", "it is lost"],
+    )
+    def test_a_tick_that_another_process_is_at_is_waited_for_while_that_one_lives(
+        self,
+        registered: Runner,
+        queue_connection: QueueConnection,
+        silent_for: dt.timedelta,
+        claimed: bool,
+    ) -> None:
+        WorkerProcess.objects.create(name="w1", host="h", pid=1, threads=1)
+        WorkerProcess.objects.update(beat_at=Now() - silent_for)
+        assert claim_tick(queue_connection, registered, worker="w1")
+        due(MINUTE)
+        assert claim_tick(queue_connection, registered, worker="w2") is claimed
+
+    def test_a_tick_that_has_ended_is_nobodys(
+        self, registered: Runner, queue_connection: QueueConnection
+    ) -> None:
+        WorkerProcess.objects.create(name="w1", host="h", pid=1, threads=1)
+        claim_tick(queue_connection, registered, worker="w1")
+        run_tick(registered, worker="w1", stop=threading.Event())
+        due(MINUTE)
+        assert claim_tick(queue_connection, registered, worker="w2")
 
     def test_a_restart_does_not_push_a_tick_back(
         self, registered: Runner, queue_connection: QueueConnection
@@ -204,7 +231,7 @@ class TestPeriodic:
 
     def test_it_runs_what_is_due(self, periodic: Periodic, sweep: Sweep) -> None:
         periodic.start()
-        await_true(
+        wait_until(
             lambda: RunnerState.objects.filter(last_outcome=Outcome.COMPLETED).exists(),
             "a tick",
         )
@@ -232,7 +259,7 @@ class TestPeriodic:
         settings.JOBS_TEST_BROKEN_INTERVAL = HOUR
         settings.JOBS_TEST_BROKEN_ENABLED = True
         periodic.start()
-        await_true(
+        wait_until(
             lambda: (
                 dict(RunnerState.objects.values_list("name", "last_outcome"))
                 == {"test_broken": Outcome.FAILED, "test_sweep": Outcome.COMPLETED}
@@ -261,7 +288,7 @@ class TestPeriodic:
         register(queue_connection)
         periodic.start_due_ticks()
         assert begun.acquire(timeout=PATIENCE)
-        await_true(
+        wait_until(
             lambda: (
                 sweep.ticks == 1 and periodic.join_ticks(deadline=0) == ["test_slow"]
             ),
@@ -270,7 +297,7 @@ class TestPeriodic:
         periodic.start_due_ticks()
         assert not begun.acquire(blocking=False)
         go.set()
-        await_true(lambda: periodic.join_ticks(deadline=0) == [], "the slow one ended")
+        wait_until(lambda: periodic.join_ticks(deadline=0) == [], "the slow one ended")
 
     def test_it_knows_when_to_look_again(
         self, periodic: Periodic, registered: Runner, sweep: Sweep

@@ -16,7 +16,8 @@ from jobs.models import Attempt, Job, Status
 from jobs.pool import Pool
 from jobs.registry import job_handler
 from jobs.selection import Queues
-from tests.jobs.support import PATIENCE, await_true, leased_job
+from jobs.testing import PATIENCE, wait_until
+from tests.jobs.support import leased_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,7 +84,7 @@ def test_new_work_is_found_at_a_wake_up_without_waiting_for_the_poll(
     pool = a_pool(pools)
     enqueue(noop)
     pool.wake()
-    await_true(
+    wait_until(
         lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "completed"
     )
 
@@ -94,7 +95,7 @@ def test_new_work_is_found_by_the_poll_where_no_wake_up_arrives(
     settings.JOBS_POLL_INTERVAL = dt.timedelta(milliseconds=20)
     a_pool(pools)
     enqueue(noop)
-    await_true(
+    wait_until(
         lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "completed"
     )
 
@@ -124,7 +125,7 @@ def test_what_waits_behind_a_slow_job_is_taken_over_by_an_idle_thread(
     enqueue_many([NewJob(type=noop) for _ in range(20)])
     pool.start()
     assert gate.began.acquire(timeout=PATIENCE)
-    await_true(
+    wait_until(
         lambda: Job.objects.filter(status=Status.COMPLETED).count() == 20,
         "the quick ones done",
     )

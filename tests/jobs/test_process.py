@@ -27,7 +27,7 @@ from jobs.process import (
     Worker,
     worker_name,
 )
-from tests.jobs.support import PATIENCE, await_true
+from jobs.testing import PATIENCE, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,8 +86,8 @@ def test_it_works_until_it_is_stopped_and_signs_off(
     with caplog.at_level(logging.INFO, logger="jobs"):
         running = start(threads=2)
         enqueue_many([NewJob(type=noop) for _ in range(50)])
-        await_true(completed(50), "all completed")
-        await_true(
+        wait_until(completed(50), "all completed")
+        wait_until(
             lambda: WorkerProcess.objects.count() == 1, "the process is announced"
         )
         assert running.end() == EXIT_CLEAN
@@ -169,7 +169,7 @@ def test_cut_connections_are_survived(
 ) -> None:
     running = start(threads=2)
     enqueue(noop)
-    await_true(completed(1), "the first")
+    wait_until(completed(1), "the first")
     queue_connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -184,8 +184,8 @@ def test_cut_connections_are_survived(
             return False
         return True
 
-    await_true(enqueued, "enqueued on a new connection")
-    await_true(completed(2), "the second")
+    wait_until(enqueued, "enqueued on a new connection")
+    wait_until(completed(2), "the second")
     assert running.end() == EXIT_CLEAN
 
 

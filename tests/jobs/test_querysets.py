@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from jobs.enqueue import NewJob, enqueue_many
-from jobs.models import Job, RunnerState, Status, WorkerProcess
+from jobs.models import Job, Status, WorkerProcess
 
 pytestmark = pytest.mark.django_db
 
@@ -67,12 +67,6 @@ def test_counts_by_status() -> None:
         "dead": 1,
         "cancelled": 1,
     }
-
-
-def test_runners_are_overdue_past_the_slack() -> None:
-    RunnerState.objects.create(name="a", interval=HOUR, next_run_at=Now() - HOUR)
-    assert RunnerState.objects.overdue(HOUR / 2).exists()
-    assert not RunnerState.objects.overdue(2 * HOUR).exists()
 
 
 def test_workers_are_alive_by_their_heartbeat() -> None:

@@ -128,4 +128,4 @@ def test_wait_until_returns_what_came_true():
 
 def test_wait_until_says_what_never_came():
     with pytest.raises(AssertionError, match=r"not within 0\.02 s: the moon"):
-        wait_until(lambda: False, 0.02, what="the moon")
+        wait_until(lambda: False, "the moon", timeout=0.02)

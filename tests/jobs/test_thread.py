@@ -14,8 +14,9 @@ from jobs.models import Job, Status
 from jobs.pool import Pool
 from jobs.registry import job_handler
 from jobs.selection import Queues
+from jobs.testing import wait_until
 from jobs.thread import WorkerThread
-from tests.jobs.support import await_true, leased_job
+from tests.jobs.support import leased_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,6 +100,6 @@ def test_outcomes_are_held_while_the_database_is_away_and_written_once_it_is_bac
     enqueue_many([NewJob(type=noop) for _ in range(3)])
     thread.start()
     thread.join(60)
-    await_true(lambda: not thread.is_alive(), "the thread ended")
+    wait_until(lambda: not thread.is_alive(), "the thread ended")
     assert Job.objects.count_by_status() == {Status.COMPLETED: 3}
     assert set(Job.objects.values_list("lease_seq", flat=True)) == {1}

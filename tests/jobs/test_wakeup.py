@@ -8,8 +8,8 @@ import pytest
 from jobs import wakeup
 from jobs.connection import QueueConnection
 from jobs.events import Event
+from jobs.testing import PATIENCE, wait_until
 from jobs.wakeup import Notifier
-from tests.jobs.support import PATIENCE, await_true
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_an_unused_connection_is_closed(
 ) -> None:
     monkeypatch.setattr(wakeup, "IDLE", 0.01)
     notifier.wake(["a"])
-    await_true(lambda: notifier._thread is None, "the thread ended")
+    wait_until(lambda: notifier._thread is None, "the thread ended")
     notifier.wake(["b"])
     assert messages(heard, 2) == ["a", "b"]
 
@@ -89,7 +89,7 @@ def test_a_failure_to_notify_is_logged_and_the_next_one_tries_again(
     ):
         patched.setattr(wakeup, "CHANNEL", "x" * 100)
         notifier.wake(["a"])
-        await_true(lambda: caplog.records, "the failure logged")
+        wait_until(lambda: caplog.records, "the failure logged")
     assert {record.msg for record in caplog.records} == {Event.NOTIFY_FAILED}
     notifier.wake(["b"])
     assert messages(heard, 1) == ["b"]

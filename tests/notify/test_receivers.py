@@ -65,7 +65,7 @@ def test_the_death_of_another_job_is_not_told():
     AdminFactory()
     job = Job.objects.create(type="test.noop")
 
-    announce_death(job, "it failed")
+    announce_death(job.pk, "it failed")
 
     assert not AuditEntry.objects.exists()
     assert not Notification.objects.exists()
@@ -76,7 +76,7 @@ def test_a_delivery_that_nobody_can_read_is_told_all_the_same(payload):
     AdminFactory()
     job = Job.objects.create(type="webhook.deliver", payload=payload)
 
-    announce_death(job, "payload: cannot be decoded")
+    announce_death(job.pk, "payload: cannot be decoded")
 
     assert AuditEntry.objects.get().data["endpoint"] == "a deleted endpoint"
     assert "a deleted endpoint" in Notification.objects.get().title
@@ -87,7 +87,7 @@ def test_a_delivery_to_an_endpoint_that_is_gone_is_told_all_the_same():
     payload = DeliverPayload(endpoint_id=12345, topic=TOPIC, body="{}")
     job = enqueue("webhook.deliver", payload)
 
-    announce_death(job, "attempts used up")
+    announce_death(job.pk, "attempts used up")
 
     assert TOPIC in Notification.objects.get().title
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
+from acw.embedded.errors import ClusterError
 from acw.quickstart import AddressError, Quickstart
 
 
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         run = Quickstart(host=options["host"], port=options["port"], say=self._say)
         try:
             status = run.run()
-        except (AddressError, OperationalError) as error:
+        except (AddressError, ClusterError, OperationalError) as error:
             raise CommandError(str(error)) from error
         if status:
             sys.exit(status)

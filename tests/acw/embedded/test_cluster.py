@@ -126,6 +126,19 @@ def test_stopping_a_stopped_server_is_fine(cluster: Cluster):
     assert not cluster.is_running()
 
 
+def test_a_way_that_was_closed_meanwhile_does_not_keep_it_running(cluster: Cluster):
+    cluster.data_dir.parent.chmod(0o700)
+    cluster.stop()
+    assert not cluster.is_running()
+
+
+def test_a_server_that_does_not_stop_is_an_error(
+    cluster: Cluster,
+):
+    with pytest.raises(ClusterError, match=r"did not stop.*unrecognized shutdown mode"):
+        cluster.stop("gently")
+
+
 def test_restart_gives_another_server_with_the_same_data(cluster: Cluster):
     before = server_pid(cluster)
     cluster.restart()
