@@ -6,6 +6,7 @@ ends all of them, and so does the end of one.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from typing import IO
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _CHECK_SECONDS = 0.2
+_SAME_WISH_SECONDS = 1
 # What a command has started may hold its output open after its end.
 _LAST_LINES_SECONDS = 2
 
@@ -42,6 +44,7 @@ class Foreground:
 
     def __init__(self, *, say: Callable[[str], None], grace: float) -> None:
         self.signals_taken = 0
+        self._last_signal = -math.inf
         self._say = say
         self._grace = grace
         self._processes: dict[str, subprocess.Popen[str]] = {}
@@ -142,8 +145,13 @@ class Foreground:
         self._news.put(name)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.signals_taken += 1
-        self._news.put("")
+        now = time.monotonic()
+        # A group that is ended as a whole gets its signal once from whoever ends it and
+        # once more from make, which passes on its own: that is one wish, not two.
+        if now - self._last_signal >= _SAME_WISH_SECONDS:
+            self.signals_taken += 1
+            self._news.put("")
+        self._last_signal = now
 
 
 def _thread(target: Callable[..., None], *arguments: object) -> threading.Thread:

@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from jobs import wakeup
 from jobs.action_result import Result, Skip
 from jobs.display import first_line
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.models import LIVE, Job, Status
 from jobs.querysets import JobQuerySet
 from jobs.signals import operator_acted
@@ -138,7 +138,7 @@ def audit(action: str, target: str, *, actor: str, data: dict[str, Any]) -> None
     )
     facts = {"actor": actor, "action": action, "target": target}
     transaction.on_commit(
-        partial(log.info, Event.OPERATOR_ACTION, extra=facts), robust=True
+        partial(log.info, LogEvent.OPERATOR_ACTION, extra=facts), robust=True
     )
 
 

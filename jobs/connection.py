@@ -22,7 +22,7 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from jobs.events import Event
+from jobs.events import LogEvent
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Outage:
         self._failures += 1
         if self._failures == 1:
             log.warning(
-                Event.DATABASE_UNAVAILABLE,
+                LogEvent.DATABASE_UNAVAILABLE,
                 extra={
                     "part": self._part,
                     "error": f"{type(error).__name__}: {error}".strip(),
@@ -131,7 +131,7 @@ class Outage:
         """Note that the database answers."""
         if self._failures:
             log.warning(
-                Event.DATABASE_RECOVERED,
+                LogEvent.DATABASE_RECOVERED,
                 extra={"part": self._part, "failures": self._failures},
             )
             self._failures = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Event(StrEnum):
+class LogEvent(StrEnum):
     """One member for each thing that can happen to a job, a runner or the process."""
 
     COMPLETED = "job.completed"

@@ -10,7 +10,7 @@ from django.db import connections, reset_queries
 
 from jobs import backoff, outcomes, payload, registry
 from jobs.context import JobContext
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.exceptions import InvalidPayload, LeaseLost, Permanent, Snooze
 from jobs.leases import LeasedJob
 from jobs.outcomes import Outcome
@@ -94,7 +94,7 @@ def _backoff(job: LeasedJob, job_type: JobType | None) -> dt.timedelta:
             Exception
         ):  # a broken backoff must not lose the outcome; the queue's own stands in
             log.exception(
-                Event.BACKOFF_FAILED, extra={"job_id": job.id, "type": job.type}
+                LogEvent.BACKOFF_FAILED, extra={"job_id": job.id, "type": job.type}
             )
     return backoff.delay(
         job.attempts, base=settings.JOBS_BACKOFF_BASE, cap=settings.JOBS_BACKOFF_MAX

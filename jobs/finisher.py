@@ -11,7 +11,7 @@ from django.db import DatabaseError, close_old_connections, transaction
 
 from jobs import leases
 from jobs.connection import UNAVAILABLE, Executes, TransactionConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.leases import LeasedJob
 from jobs.models import Job, Status
 from jobs.outcomes import COMPLETED, NOT_BEGUN, Outcome
@@ -61,7 +61,9 @@ def _write_isolated(connection: Executes, finished: Finished, *, worker: str) ->
                 _write_isolated(connection, [each], worker=worker)
             return
         job = finished[0][0]
-        log.exception(Event.FINISH_FAILED, extra={"job_id": job.id, "type": job.type})
+        log.exception(
+            LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
+        )
         return
     _report(finished, done)
 
@@ -79,7 +81,9 @@ def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
         close_old_connections()
         raise
     except (psycopg.Error, DatabaseError):
-        log.exception(Event.FINISH_FAILED, extra={"job_id": job.id, "type": job.type})
+        log.exception(
+            LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
+        )
         return
     _report([(job, outcome)], done)
 
@@ -99,14 +103,14 @@ def announce_death(job_id: uuid.UUID, error: str) -> None:
                 if isinstance(result, Exception):
                     name = getattr(receiver, "__qualname__", repr(receiver))
                     log.error(
-                        Event.DEAD_RECEIVER_FAILED,
+                        LogEvent.DEAD_RECEIVER_FAILED,
                         extra={**facts, "receiver": name},
                         exc_info=result,
                     )
     except UNAVAILABLE:
         raise
     except DatabaseError:
-        log.exception(Event.DEAD_RECEIVER_FAILED, extra=facts)
+        log.exception(LogEvent.DEAD_RECEIVER_FAILED, extra=facts)
 
 
 def _report(finished: Finished, done: set[uuid.UUID]) -> None:
@@ -118,20 +122,23 @@ def _report(finished: Finished, done: set[uuid.UUID]) -> None:
             "attempt": job.attempts,
         }
         if job.id not in done:
-            log.warning(Event.LEASE_LOST, extra={**facts, "lease_seq": job.lease_seq})
+            log.warning(
+                LogEvent.LEASE_LOST, extra={**facts, "lease_seq": job.lease_seq}
+            )
         elif outcome is COMPLETED:
-            log.debug(Event.COMPLETED, extra=facts)
+            log.debug(LogEvent.COMPLETED, extra=facts)
         elif outcome.status == Status.DEAD:
-            log.error(Event.DEAD, extra={**facts, "error": outcome.error})
+            log.error(LogEvent.DEAD, extra={**facts, "error": outcome.error})
         elif outcome is NOT_BEGUN:
-            log.info(Event.RELEASED, extra=facts)
+            log.info(LogEvent.RELEASED, extra=facts)
         elif outcome.error is None:
             log.info(
-                Event.SNOOZED, extra={**facts, "delay": outcome.delay.total_seconds()}
+                LogEvent.SNOOZED,
+                extra={**facts, "delay": outcome.delay.total_seconds()},
             )
         else:
             log.warning(
-                Event.FAIL_RETRY,
+                LogEvent.FAIL_RETRY,
                 extra={
                     **facts,
                     "max_attempts": job.max_attempts,

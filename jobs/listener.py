@@ -10,7 +10,7 @@ import time
 import uuid
 
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.part import Part
 from jobs.pool import Pool
 from jobs.wakeup import CHANNEL
@@ -46,13 +46,13 @@ class Listener(Part):
                     self.stopping.wait(self._outage.failed(error))
                 except DeafError as error:
                     self._connection.close()
-                    log.warning(Event.LISTENER_LOST, extra={"error": str(error)})
+                    log.warning(LogEvent.LISTENER_LOST, extra={"error": str(error)})
 
     def _listen(self) -> None:
         connection = self._connection.raw()
         self._connection.execute(f"LISTEN {CHANNEL}", [])
         self._outage.passed()
-        log.info(Event.LISTENER_CONNECTED, extra={"channel": CHANNEL})
+        log.info(LogEvent.LISTENER_CONNECTED, extra={"channel": CHANNEL})
         # What was notified while nobody listened is found by looking.
         self._pool.wake()
         probe = _Probe(self._connection)

@@ -16,7 +16,7 @@ from django.db import close_old_connections, connections
 
 from jobs import outcomes, registry
 from jobs.connection import UNAVAILABLE, Executes, Outage, QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.heartbeat import alive_within
 from jobs.models import RunnerState
 from jobs.part import Part
@@ -171,13 +171,13 @@ def run_tick(runner: Runner, *, worker: str, stop: threading.Event) -> Summary:
     except Exception as error:
         description = outcomes.describe(error)
         log.exception(
-            Event.RUNNER_FAILED, extra={"runner": runner.name, "error": description}
+            LogEvent.RUNNER_FAILED, extra={"runner": runner.name, "error": description}
         )
         _end(runner, worker, RunnerState.Outcome.FAILED, error=description)
         raise
     seconds = round(time.monotonic() - started, 3)
     log.info(
-        Event.RUNNER_COMPLETED,
+        LogEvent.RUNNER_COMPLETED,
         extra={"runner": runner.name, "seconds": seconds, "summary": dict(summary)},
     )
     _end(runner, worker, RunnerState.Outcome.COMPLETED, summary=summary)
@@ -204,6 +204,6 @@ def _end(
             connection.execute(_END_TICK, values)
         except UNAVAILABLE:
             log.exception(
-                Event.RUNNER_FAILED,
+                LogEvent.RUNNER_FAILED,
                 extra={"runner": runner.name, "error": "not recorded"},
             )

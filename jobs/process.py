@@ -16,7 +16,7 @@ from typing import Any
 from django.conf import settings
 
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.heartbeat import Heartbeat
 from jobs.listener import Listener
 from jobs.part import Part
@@ -80,7 +80,7 @@ class Worker:
         """Run until stopped or drained; return the exit status."""
         with _Signals(self.stop):
             log.info(
-                Event.MODULE_STARTED,
+                LogEvent.MODULE_STARTED,
                 extra={
                     "worker": self.name,
                     "threads": len(self.pool.threads),
@@ -107,7 +107,7 @@ class Worker:
                     thread.error is not None or not self._drain
                 ):
                     log.critical(
-                        Event.MODULE_PART_FAILED,
+                        LogEvent.MODULE_PART_FAILED,
                         extra={"worker": self.name, "part": thread.name},
                         exc_info=thread.error,
                     )
@@ -128,7 +128,7 @@ class Worker:
         grace: dt.timedelta = settings.JOBS_SHUTDOWN_GRACE
         deadline = time.monotonic() + grace.total_seconds()
         log.info(
-            Event.MODULE_STOPPING,
+            LogEvent.MODULE_STOPPING,
             extra={"worker": self.name, "grace": grace.total_seconds()},
         )
         if self._periodic is not None:
@@ -143,7 +143,7 @@ class Worker:
             status = EXIT_SHUTDOWN_TIMEOUT
             running = [execution.job for execution in self.pool.running()]
             log.error(
-                Event.MODULE_SHUTDOWN_TIMEOUT,
+                LogEvent.MODULE_SHUTDOWN_TIMEOUT,
                 extra={
                     "worker": self.name,
                     "grace": grace.total_seconds(),
@@ -159,7 +159,7 @@ class Worker:
             part.join(_PARTS_END_WITHIN)
         self._attempt(self._sign_off)
         log.info(
-            Event.MODULE_STOPPED, extra={"worker": self.name, "exit_status": status}
+            LogEvent.MODULE_STOPPED, extra={"worker": self.name, "exit_status": status}
         )
         return status
 

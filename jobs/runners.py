@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 
 from jobs import backoff, leases, outcomes
 from jobs.connection import UNAVAILABLE, QueueConnection, TransactionConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.finisher import announce_death
 from jobs.heartbeat import alive_within
 from jobs.leases import ExpiredLease
@@ -65,7 +65,9 @@ def _reap_isolated(job: ExpiredLease) -> str:
     except UNAVAILABLE:
         raise
     except DatabaseError:
-        log.exception(Event.FINISH_FAILED, extra={"job_id": job.id, "type": job.type})
+        log.exception(
+            LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
+        )
         return "failed"
 
 
@@ -78,11 +80,11 @@ def _reap(job: ExpiredLease) -> str:
     outcome = _outcome(job, error)
     leases.finish(TransactionConnection(), [(job, outcome)], worker=job.leased_by)
     facts = {"job_id": job.id, "type": job.type, "attempt": job.attempts}
-    log.warning(Event.LEASE_EXPIRED, extra={**facts, "worker": job.leased_by})
+    log.warning(LogEvent.LEASE_EXPIRED, extra={**facts, "worker": job.leased_by})
     if outcome.status != Status.DEAD:
         return "returned"
     announce_death(job.id, error)
-    log.error(Event.DEAD, extra={**facts, "error": error})
+    log.error(LogEvent.DEAD, extra={**facts, "error": error})
     return "dead"
 
 

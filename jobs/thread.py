@@ -15,7 +15,7 @@ from django.db import connections
 from jobs import claims, registry
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.context import JobContext
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.executor import execute
 from jobs.finisher import write
 from jobs.leases import LeasedJob
@@ -124,7 +124,7 @@ class WorkerThread(threading.Thread):
             if time.monotonic() > self._trusted_until:
                 # Suspended for longer than the lease: another worker may hold this job by now.
                 log.warning(
-                    Event.LEASE_LOST, extra={"job_id": job.id, "type": job.type}
+                    LogEvent.LEASE_LOST, extra={"job_id": job.id, "type": job.type}
                 )
                 continue
             if self._done and self._flush_before(job):
@@ -207,7 +207,7 @@ class WorkerThread(threading.Thread):
         execution = self.execution
         if execution is not None and execution.job.id in lost:
             log.warning(
-                Event.LEASE_LOST,
+                LogEvent.LEASE_LOST,
                 extra={
                     "job_id": execution.job.id,
                     "type": execution.job.type,

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable
 
 from jobs.connection import QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 
 CHANNEL = "acw_jobs"
 DEBOUNCE = 0.01
@@ -71,7 +71,7 @@ class Notifier:
                 ):  # a wake-up is only a hint, and its thread must outlive every error
                     connection.close()
                     log.warning(
-                        Event.NOTIFY_FAILED,
+                        LogEvent.NOTIFY_FAILED,
                         extra={"queues": sorted(queues)},
                         exc_info=True,
                     )

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand
 from acw import env
 from acw.events import LogEvent as AcwEvent
 from jobs import registry
-from jobs.events import Event as JobsEvent
+from jobs.events import LogEvent as JobsEvent
 from notify.events import LogEvent as NotifyEvent
 from notify.topics import topics
 from workspaces.events import LogEvent as WorkspacesEvent

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from acw.events import LogEvent
-from jobs.events import Event as JobsEvent
+from jobs.events import LogEvent as JobsEvent
 from notify.events import LogEvent as NotifyEvent
 from workspaces.events import LogEvent as WorkspacesEvent
 

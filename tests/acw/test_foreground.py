@@ -89,6 +89,19 @@ def test_what_does_not_stop_within_the_grace_is_killed(
     assert "jobs has not stopped: killing it" in said
 
 
+def test_a_signal_that_comes_twice_at_once_is_one(
+    capfd: pytest.CaptureFixture[str], said: list[str]
+):
+    _, output = run(
+        [python("jobs", ORDERLY)],
+        said=said,
+        capture=capfd,
+        signals=(signal.SIGTERM, signal.SIGINT),
+    )
+    assert "jobs | goodbye\n" in output
+    assert not any("killing" in text for text in said)
+
+
 def test_a_second_signal_stops_at_once(
     capfd: pytest.CaptureFixture[str], said: list[str]
 ):
@@ -98,7 +111,7 @@ def test_a_second_signal_stops_at_once(
         foreground.start([python("jobs", STUBBORN)])
         assert foreground.wait_for(lambda: is_up(capfd, seen, count=1))
         os.kill(os.getpid(), signal.SIGTERM)
-        again = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM))
+        again = threading.Timer(1.1, os.kill, (os.getpid(), signal.SIGTERM))
         again.start()
         assert foreground.wait() == 0
         again.join()

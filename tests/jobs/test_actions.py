@@ -10,7 +10,7 @@ from django.db import transaction
 from jobs import actions, wakeup
 from jobs.action_result import Result
 from jobs.connection import QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.identifiers import uuid7
 from jobs.models import Attempt, Job, Status
 from jobs.signals import operator_acted
@@ -234,8 +234,8 @@ def test_it_is_logged_after_the_commit(caplog: pytest.LogCaptureFixture):
     job = JobFactory(dead=True)
     with transaction.atomic():
         retry(job)
-        assert Event.OPERATOR_ACTION not in caplog.messages
-    assert Event.OPERATOR_ACTION in caplog.messages
+        assert LogEvent.OPERATOR_ACTION not in caplog.messages
+    assert LogEvent.OPERATOR_ACTION in caplog.messages
 
 
 @pytest.mark.django_db(transaction=True)

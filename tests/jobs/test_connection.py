@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection, TransactionConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 
 
 def backend(connection: QueueConnection) -> int:
@@ -95,8 +95,8 @@ def test_an_outage_is_logged_at_its_start_and_its_end(
         outage.passed()
         outage.passed()
     assert [record.msg for record in caplog.records] == [
-        Event.DATABASE_UNAVAILABLE,
-        Event.DATABASE_RECOVERED,
+        LogEvent.DATABASE_UNAVAILABLE,
+        LogEvent.DATABASE_RECOVERED,
     ]
 
 

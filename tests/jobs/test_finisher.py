@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from jobs import claims, outcomes
 from jobs.connection import TransactionConnection
 from jobs.enqueue import NewJob, enqueue_many
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.finisher import write
 from jobs.leases import LeasedJob
 from jobs.models import Job, Status
@@ -66,9 +66,9 @@ def test_a_mixed_batch_is_written_and_each_end_is_an_event(
     assert finished == []
     assert statuses() == [Status.COMPLETED, Status.PENDING, Status.DEAD]
     assert [record.msg for record in caplog.records] == [
-        Event.COMPLETED,
-        Event.FAIL_RETRY,
-        Event.DEAD,
+        LogEvent.COMPLETED,
+        LogEvent.FAIL_RETRY,
+        LogEvent.DEAD,
     ]
     retried: Any = caplog.records[1]
     assert (retried.job_id, retried.attempt, retried.error) == (batch[1].id, 1, "again")
@@ -76,14 +76,17 @@ def test_a_mixed_batch_is_written_and_each_end_is_an_event(
 
 @pytest.mark.parametrize(
     ("outcome", "event"),
-    [(outcomes.NOT_BEGUN, Event.RELEASED), (outcomes.snooze(SECOND), Event.SNOOZED)],
+    [
+        (outcomes.NOT_BEGUN, LogEvent.RELEASED),
+        (outcomes.snooze(SECOND), LogEvent.SNOOZED),
+    ],
 )
 def test_what_goes_back_without_a_failure_has_its_own_event(
     transaction_connection: TransactionConnection,
     batch: list[LeasedJob],
     caplog: pytest.LogCaptureFixture,
     outcome: outcomes.Outcome,
-    event: Event,
+    event: LogEvent,
 ) -> None:
     with caplog.at_level(logging.INFO, logger="jobs"):
         write(transaction_connection, [(batch[0], outcome)], worker="w1")
@@ -103,7 +106,7 @@ def test_a_lost_lease_is_logged_and_nothing_written(
     told: list[Any] = []
     connected(lambda **kwargs: told.append(kwargs))
     write(transaction_connection, [(leased_job(), outcome)], worker="w1")
-    assert [record.msg for record in caplog.records] == [Event.LEASE_LOST]
+    assert [record.msg for record in caplog.records] == [LogEvent.LEASE_LOST]
     assert told == []
 
 
@@ -143,7 +146,7 @@ def test_a_broken_receiver_neither_keeps_the_job_alive_nor_undoes_another(
     write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
     job = Job.objects.get(pk=batch[0].id)
     assert (job.status, job.ref_id) == (Status.DEAD, "told")
-    assert Event.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
+    assert LogEvent.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
 
 
 def test_even_a_receiver_that_leaves_the_transaction_aborted_does_not(
@@ -159,7 +162,7 @@ def test_even_a_receiver_that_leaves_the_transaction_aborted_does_not(
     connected(broken)
     write(transaction_connection, [(batch[0], outcomes.dead("gone"))], worker="w1")
     assert Job.objects.get(pk=batch[0].id).status == Status.DEAD
-    assert Event.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
+    assert LogEvent.DEAD_RECEIVER_FAILED in [record.msg for record in caplog.records]
 
 
 def test_one_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
@@ -180,7 +183,7 @@ def test_one_outcome_that_cannot_be_stored_does_not_hold_up_the_others(
         Savepoints(), [(batch[0], good), (batch[1], bad), (batch[2], good)], worker="w1"
     )
     assert statuses() == [Status.PENDING, Status.RUNNING, Status.PENDING]
-    assert Event.FINISH_FAILED in [record.msg for record in caplog.records]
+    assert LogEvent.FINISH_FAILED in [record.msg for record in caplog.records]
 
 
 def test_what_was_written_before_the_database_went_is_not_written_again(
@@ -201,7 +204,7 @@ def test_what_was_written_before_the_database_went_is_not_written_again(
     assert finished == [(batch[1], retry)]
     write(transaction_connection, finished, worker="w1")
     assert statuses() == [Status.COMPLETED, Status.PENDING, Status.RUNNING]
-    assert Event.LEASE_LOST not in [record.msg for record in caplog.records]
+    assert LogEvent.LEASE_LOST not in [record.msg for record in caplog.records]
 
 
 def test_a_job_whose_payload_cannot_be_read_dies_like_any_other(

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from jobs import registry
 from jobs.connection import QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.models import RunnerState, WorkerProcess
 from jobs.periodic import Periodic, claim_tick, register, run_now, run_tick
 from jobs.registry import Runner, runner
@@ -197,7 +197,7 @@ class TestTick:
             run_now(registered, worker="w1")
         assert state().last_outcome == Outcome.FAILED
         assert state().last_error == "ValueError: https://u:***@h/x is down"
-        assert [record.msg for record in caplog.records] == [Event.RUNNER_FAILED]
+        assert [record.msg for record in caplog.records] == [LogEvent.RUNNER_FAILED]
 
     def test_a_later_success_clears_the_error(
         self, registered: Runner, sweep: Sweep

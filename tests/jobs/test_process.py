@@ -18,7 +18,7 @@ from jobs import registry
 from jobs.connection import QueueConnection
 from jobs.context import JobContext
 from jobs.enqueue import NewJob, enqueue, enqueue_many
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.models import Job, Status, WorkerProcess
 from jobs.process import (
     EXIT_CLEAN,
@@ -93,8 +93,8 @@ def test_it_works_until_it_is_stopped_and_signs_off(
         assert running.end() == EXIT_CLEAN
     assert WorkerProcess.objects.count() == 0
     events = [record.msg for record in caplog.records]
-    assert events[0] == Event.MODULE_STARTED
-    assert events[-2:] == [Event.MODULE_STOPPING, Event.MODULE_STOPPED]
+    assert events[0] == LogEvent.MODULE_STARTED
+    assert events[-2:] == [LogEvent.MODULE_STOPPING, LogEvent.MODULE_STOPPED]
 
 
 def test_draining_ends_when_nothing_is_due(noop: str) -> None:
@@ -139,7 +139,7 @@ def test_a_handler_that_does_not_stop_within_the_grace_is_reported(
     assert began.wait(PATIENCE)
     assert running.end() == EXIT_SHUTDOWN_TIMEOUT
     go.set()
-    (record,) = [r for r in caplog.records if r.msg == Event.MODULE_SHUTDOWN_TIMEOUT]
+    (record,) = [r for r in caplog.records if r.msg == LogEvent.MODULE_SHUTDOWN_TIMEOUT]
     assert record.jobs == [f"test.stubborn {job.id}"]  # type: ignore[attr-defined]
     job.refresh_from_db()
     assert (job.status, job.leased_by) == (Status.PENDING, None)
@@ -161,7 +161,7 @@ def test_a_part_that_fails_ends_the_process_for_its_supervisor(
     running = start(threads=1)
     running.thread.join(PATIENCE)
     assert running.status == EXIT_PART_FAILED
-    assert Event.MODULE_PART_FAILED in [record.msg for record in caplog.records]
+    assert LogEvent.MODULE_PART_FAILED in [record.msg for record in caplog.records]
 
 
 def test_cut_connections_are_survived(

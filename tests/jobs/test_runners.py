@@ -15,7 +15,7 @@ from pytest_django import Settings
 from jobs import claims, leases, runners
 from jobs.connection import QueueConnection
 from jobs.enqueue import NewJob, enqueue_many
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.models import Attempt, Job, Status, WorkerProcess
 from jobs.runners import job_purge, job_reaper
 from jobs.signals import job_dead
@@ -71,7 +71,7 @@ class TestReaper:
         assert not Job.objects.due().exists()
         assert stored.last_error.startswith("worker lost: w1")
         assert Attempt.objects.get().number == 1
-        assert [record.msg for record in caplog.records] == [Event.LEASE_EXPIRED]
+        assert [record.msg for record in caplog.records] == [LogEvent.LEASE_EXPIRED]
         # The stale worker may write nothing any more.
         assert leases.complete(queue_connection, [job]) == set()
 

@@ -9,7 +9,7 @@ import pytest
 
 from jobs import leases
 from jobs.enqueue import NewJob, enqueue_many
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.models import Job, Status
 from jobs.pool import Pool
 from jobs.registry import job_handler
@@ -75,7 +75,7 @@ def test_a_job_that_waited_longer_than_its_lease_is_not_begun(
     with caplog.at_level(logging.WARNING, logger="jobs"):
         thread._run_batch()
     assert called == []
-    assert [record.msg for record in caplog.records] == [Event.LEASE_LOST]
+    assert [record.msg for record in caplog.records] == [LogEvent.LEASE_LOST]
 
 
 def test_lost_leases_are_dropped_before_they_begin(thread: WorkerThread) -> None:

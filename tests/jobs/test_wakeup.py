@@ -7,7 +7,7 @@ import pytest
 
 from jobs import wakeup
 from jobs.connection import QueueConnection
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.testing import PATIENCE, wait_until
 from jobs.wakeup import Notifier
 
@@ -90,6 +90,6 @@ def test_a_failure_to_notify_is_logged_and_the_next_one_tries_again(
         patched.setattr(wakeup, "CHANNEL", "x" * 100)
         notifier.wake(["a"])
         wait_until(lambda: caplog.records, "the failure logged")
-    assert {record.msg for record in caplog.records} == {Event.NOTIFY_FAILED}
+    assert {record.msg for record in caplog.records} == {LogEvent.NOTIFY_FAILED}
     notifier.wake(["b"])
     assert messages(heard, 1) == ["b"]

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from jobs.connection import UNAVAILABLE, Outage
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.process import EXIT_SHUTDOWN_TIMEOUT, Worker
 from jobs.schema import unapplied_migrations
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.JOBS_ENABLED:
-            log.warning(Event.MODULE_DISABLED, extra={"setting": "JOBS_ENABLED"})
+            log.warning(LogEvent.MODULE_DISABLED, extra={"setting": "JOBS_ENABLED"})
             self.stdout.write(
                 "JOBS_ENABLED is false: neither workers nor runners start."
             )

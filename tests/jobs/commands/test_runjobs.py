@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from jobs import schema
 from jobs.enqueue import enqueue
-from jobs.events import Event
+from jobs.events import LogEvent
 from jobs.management.commands import runjobs
 from jobs.models import Job, Status
 
@@ -23,7 +23,7 @@ def test_switched_off_it_says_so(
     settings.JOBS_ENABLED = False
     call_command("runjobs")
     assert "JOBS_ENABLED is false" in capsys.readouterr().out
-    assert [record.msg for record in caplog.records] == [Event.MODULE_DISABLED]
+    assert [record.msg for record in caplog.records] == [LogEvent.MODULE_DISABLED]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -53,8 +53,8 @@ def test_it_waits_for_a_database_that_is_away_when_it_starts(
         call_command("runjobs", "--drain", "--workers", "1")
     assert Job.objects.get().status == Status.COMPLETED
     events = [record.msg for record in caplog.records]
-    assert events[0] == Event.DATABASE_UNAVAILABLE
-    assert Event.DATABASE_RECOVERED in events
+    assert events[0] == LogEvent.DATABASE_UNAVAILABLE
+    assert LogEvent.DATABASE_RECOVERED in events
 
 
 @pytest.mark.django_db
