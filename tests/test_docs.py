@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 
 from acw import env
 from acw.events import LogEvent as AcwEvent
-from jobs import registry
+from jobs import doctor, registry
 from jobs.events import LogEvent as JobsEvent
 from notify.events import LogEvent as NotifyEvent
 from notify.topics import topics
@@ -113,3 +113,9 @@ def test_every_link_between_pages_leads_somewhere() -> None:
     for page in pages:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_probe_of_the_doctor_is_documented() -> None:
+    troubleshooting = OPERATIONS.partition("\n## Troubleshooting\n")[2]
+    for name in doctor.probe_names():
+        assert in_code(name, troubleshooting), name
