@@ -17,6 +17,15 @@ from typing import Generic, TypeVar
 from cryptography.fernet import Fernet
 
 from acw import durations
+from notify.exceptions import InvalidSecret
+from notify.signing import (
+    SECRET_MAX_BYTES,
+    SECRET_MIN_BYTES,
+    checked_secret,
+)
+
+SHORTEST_INTERVAL = dt.timedelta(milliseconds=100)
+_HOST_MAX = 255
 
 T = TypeVar("T")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -44,6 +53,30 @@ def _duration(value: str) -> dt.timedelta:
     if not duration:
         raise ValueError("it must be longer than 0")
     return duration
+
+
+def _interval(value: str) -> dt.timedelta:
+    interval = _duration(value)
+    if interval < SHORTEST_INTERVAL:
+        raise ValueError(
+            "so short an interval would keep the database busy for nothing"
+        )
+    return interval
+
+
+def _host(value: str) -> str:
+    if not value or len(value) > _HOST_MAX or not value.isprintable():
+        raise ValueError("it is no name of a host")
+    return value
+
+
+def _webhook_secret(value: str) -> str:
+    if value:
+        try:
+            return checked_secret(value)
+        except InvalidSecret as error:
+            raise ValueError(str(error)) from None
+    return value
 
 
 def _size(value: str) -> int:
@@ -81,6 +114,21 @@ def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
+HOST = Kind(
+    name="host's name",
+    accepted=f"1 to {_HOST_MAX} printable characters, and no two hosts with the same",
+    parse=_host,
+)
+INTERVAL = Kind(
+    name="interval",
+    accepted=f"{durations.ACCEPTED}, 100ms or more",
+    parse=_interval,
+)
+WEBHOOK_SECRET = Kind(
+    name="secret",
+    accepted=f"{SECRET_MIN_BYTES} to {SECRET_MAX_BYTES} printable ASCII characters without spaces",
+    parse=_webhook_secret,
+)
 TEXT = Kind(name="text", accepted="any text", parse=str)
 FLAG = Kind(name="flag", accepted="true or false (or 1/0, yes/no, on/off)", parse=_flag)
 DURATION = Kind(name="duration", accepted=durations.ACCEPTED, parse=_duration)

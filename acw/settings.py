@@ -16,7 +16,7 @@ from django.core.management.utils import get_random_secret_key
 from acw import database, env, kinds, local_secrets, logs
 from acw.base_settings import *  # noqa: F403 - they are settings of this module too
 from acw.base_settings import BASE_DIR
-from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG
+from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG, INTERVAL
 
 # So that `admin.ModelAdmin[Job]` can be written; Django itself cannot subscript it.
 django_stubs_ext.monkeypatch()
@@ -39,7 +39,7 @@ EMBEDDED = database.is_embedded(DATABASES["default"])
 # Clones, worktrees and attachments of this host.
 ACW_DATA_DIR = env.read("ACW_DATA_DIR", kinds.path(below=BASE_DIR), default=".acw/data")
 # This host's name: what lies on its disk is worked on only by it.
-ACW_HOST = env.read("ACW_HOST", kinds.TEXT, default=socket.gethostname())
+ACW_HOST = env.read("ACW_HOST", kinds.HOST, default=socket.gethostname())
 
 # Web
 
@@ -105,7 +105,7 @@ JOBS_WORKERS = env.read("JOBS_WORKERS", kinds.whole_number(minimum=1), default="
 # How long running handlers may finish after SIGTERM.
 JOBS_SHUTDOWN_GRACE = env.read("JOBS_SHUTDOWN_GRACE", DURATION_OR_ZERO, default="30s")
 # How often the table is looked at when no notification comes.
-JOBS_POLL_INTERVAL = env.read("JOBS_POLL_INTERVAL", DURATION, default="1s")
+JOBS_POLL_INTERVAL = env.read("JOBS_POLL_INTERVAL", INTERVAL, default="1s")
 # Before the first retry; then doubled.
 JOBS_BACKOFF_BASE = env.read("JOBS_BACKOFF_BASE", DURATION, default="30s")
 # The longest wait before a retry.
@@ -123,13 +123,13 @@ JOBS_WORKSPACE_FETCH_ENABLED = env.read(
     "JOBS_WORKSPACE_FETCH_ENABLED", FLAG, default="true"
 )
 JOBS_WORKSPACE_FETCH_INTERVAL = env.read(
-    "JOBS_WORKSPACE_FETCH_INTERVAL", DURATION, default="5m"
+    "JOBS_WORKSPACE_FETCH_INTERVAL", INTERVAL, default="5m"
 )
 JOBS_WORKTREE_PRUNE_ENABLED = env.read(
     "JOBS_WORKTREE_PRUNE_ENABLED", FLAG, default="true"
 )
 JOBS_WORKTREE_PRUNE_INTERVAL = env.read(
-    "JOBS_WORKTREE_PRUNE_INTERVAL", DURATION, default="24h"
+    "JOBS_WORKTREE_PRUNE_INTERVAL", INTERVAL, default="24h"
 )
 # Idle longer: removed.
 JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD = env.read(
@@ -143,20 +143,20 @@ JOBS_ATTACHMENT_CLEANUP_ENABLED = env.read(
     "JOBS_ATTACHMENT_CLEANUP_ENABLED", FLAG, default="true"
 )
 JOBS_ATTACHMENT_CLEANUP_INTERVAL = env.read(
-    "JOBS_ATTACHMENT_CLEANUP_INTERVAL", DURATION, default="24h"
+    "JOBS_ATTACHMENT_CLEANUP_INTERVAL", INTERVAL, default="24h"
 )
 # How long attachments without a conversation are kept.
 JOBS_ATTACHMENT_CLEANUP_RETENTION = env.read(
     "JOBS_ATTACHMENT_CLEANUP_RETENTION", DURATION_OR_ZERO, default="720h"
 )
 JOBS_JOB_REAPER_ENABLED = env.read("JOBS_JOB_REAPER_ENABLED", FLAG, default="true")
-JOBS_JOB_REAPER_INTERVAL = env.read("JOBS_JOB_REAPER_INTERVAL", DURATION, default="1m")
+JOBS_JOB_REAPER_INTERVAL = env.read("JOBS_JOB_REAPER_INTERVAL", INTERVAL, default="1m")
 # A lease not extended ends.
 JOBS_JOB_REAPER_LEASE_TIMEOUT = env.read(
     "JOBS_JOB_REAPER_LEASE_TIMEOUT", DURATION, default="5m"
 )
 JOBS_JOB_PURGE_ENABLED = env.read("JOBS_JOB_PURGE_ENABLED", FLAG, default="true")
-JOBS_JOB_PURGE_INTERVAL = env.read("JOBS_JOB_PURGE_INTERVAL", DURATION, default="24h")
+JOBS_JOB_PURGE_INTERVAL = env.read("JOBS_JOB_PURGE_INTERVAL", INTERVAL, default="24h")
 # How long completed and cancelled jobs are kept.
 JOBS_JOB_PURGE_COMPLETED_RETENTION = env.read(
     "JOBS_JOB_PURGE_COMPLETED_RETENTION", DURATION_OR_ZERO, default="168h"
@@ -179,7 +179,7 @@ NOTIFY_WEBHOOK_URL = env.read(
 # The first endpoint's signing secret.
 NOTIFY_WEBHOOK_SECRET = env.read(
     "NOTIFY_WEBHOOK_SECRET",
-    kinds.TEXT,
+    kinds.WEBHOOK_SECRET,
     secret=True,
 )
 # Bounds one whole delivery.

@@ -85,6 +85,9 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return _clean(value)
     if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"key {key!r} must be a string")
         return {_clean(key): _cleaned(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_cleaned(item) for item in value]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from django.conf import settings
+from django.utils import timezone
 
 from jobs.context import JobContext
-from jobs.exceptions import Permanent
+from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
 from notify import sending
 from notify.delivery import Verdict
@@ -13,17 +16,23 @@ from notify.exceptions import DeliveryFailed
 from notify.models import WebhookEndpoint
 from notify.webhooks import JOB_TYPE, DeliverPayload
 
+LOOK_AGAIN = dt.timedelta(minutes=1)
+"""How long a delivery waits before it looks whether it may be sent."""
+
 
 @job_handler(JOB_TYPE, queue="webhooks", max_attempts=6)
 def deliver(context: JobContext, payload: DeliverPayload) -> None:
     """POST the payload once, to the endpoint as it is now.
 
     Raises :class:`~notify.exceptions.DeliveryFailed` where another try may help and
-    :class:`~jobs.exceptions.Permanent` where none will. Where nothing is to be sent any more, because the endpoint
-    is gone or switched off, the job completes and leaves an attempt's row that says so.
+    :class:`~jobs.exceptions.Permanent` where none will. While the endpoint or all webhooks are switched off, which
+    may be for a moment or in this process only, the delivery waits and uses up no attempt. Where it is
+    too old by then, or the endpoint is gone, the job completes and leaves an attempt's row that says so.
     """
     endpoint = WebhookEndpoint.objects.filter(pk=payload.endpoint_id).first()
-    reason = _reason_to_skip(endpoint)
+    reason = _reason_to_wait(endpoint)
+    if endpoint is not None and reason and not _is_stale(context):
+        raise Snooze(LOOK_AGAIN, f"waits: {reason}")
     if endpoint is None or reason:
         sending.skip(
             endpoint,
@@ -50,7 +59,7 @@ def deliver(context: JobContext, payload: DeliverPayload) -> None:
     raise DeliveryFailed(message, retry_after=judgement.retry_after)
 
 
-def _reason_to_skip(endpoint: WebhookEndpoint | None) -> str:
+def _reason_to_wait(endpoint: WebhookEndpoint | None) -> str:
     if endpoint is None:
         return "the endpoint was deleted"
     if not endpoint.enabled:
@@ -58,3 +67,9 @@ def _reason_to_skip(endpoint: WebhookEndpoint | None) -> str:
     if not settings.NOTIFY_WEBHOOK_ENABLED:
         return "NOTIFY_WEBHOOK_ENABLED is false"
     return ""
+
+
+def _is_stale(context: JobContext) -> bool:
+    """Whether the event is older than what the queue remembers of finished jobs: news no more."""
+    age = timezone.now() - context.enqueued_at
+    return age > settings.JOBS_JOB_PURGE_COMPLETED_RETENTION

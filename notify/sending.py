@@ -8,6 +8,7 @@ import logging
 import re
 import time
 import uuid
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import transaction
@@ -27,6 +28,9 @@ _OLD_ROWS_TAKEN = 10
 _FOUND_OUT = ("verdict", "status", "cause", "duration", "peer", "excerpt")
 # All control characters but tab and line feed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+_TOO_SHORT_TO_HIDE = 3
+"""Characters: what is as short as "/" would be hidden in every answer and hides nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +159,7 @@ def _close(attempt: WebhookAttempt, judgement: Judgement, exchange: Exchange) ->
     attempt.cause = judgement.cause
     attempt.duration = exchange.duration
     attempt.peer = exchange.peer
-    attempt.excerpt = _readable(exchange.excerpt)
+    attempt.excerpt = _readable(exchange.excerpt, attempt.endpoint)
     # An update: that the row is old enough to have been taken away meanwhile is no failure.
     WebhookAttempt.objects.filter(pk=attempt.pk).update(
         finished_at=Now(),
@@ -189,8 +193,19 @@ def _report(attempt: WebhookAttempt, judgement: Judgement) -> None:
         )
 
 
-def _readable(excerpt: bytes) -> str:
-    """The receiver's words as they can be stored and shown: no control characters, no credentials."""
-    return redact(
+def _readable(excerpt: bytes, endpoint: WebhookEndpoint | None) -> str:
+    """The receiver's words as they can be stored and shown: no control characters, no credentials.
+
+    Many receivers repeat what they were asked for, and the path or the query may be the credential.
+    """
+    text = redact(
         _CONTROL.sub("\N{REPLACEMENT CHARACTER}", excerpt.decode(errors="replace"))
     )
+    if endpoint is None:
+        return text
+    url = urlsplit(endpoint.url)
+    hidden = {endpoint.url, f"{url.path}?{url.query}", url.path, url.query}
+    for part in sorted(hidden, key=len, reverse=True):
+        if len(part) > _TOO_SHORT_TO_HIDE:
+            text = text.replace(part, "***")
+    return text

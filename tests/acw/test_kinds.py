@@ -75,3 +75,31 @@ def test_the_error_about_a_key_does_not_show_it():
     with pytest.raises(ValueError, match="Fernet") as caught:
         kinds.FERNET_KEYS.parse("almost-a-key")
     assert "almost" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["", "x" * 256, "a\tb"])
+def test_a_host_has_a_name(value: str):
+    """Hosts without one would take each other's jobs."""
+    with pytest.raises(ValueError, match="no name of a host"):
+        kinds.HOST.parse(value)
+    assert kinds.HOST.parse("build-1.example") == "build-1.example"
+
+
+def test_an_interval_is_no_busy_loop():
+    assert kinds.INTERVAL.parse("100ms").total_seconds() == 0.1
+    for value in ("99ms", "1us"):
+        with pytest.raises(ValueError, match="busy for nothing"):
+            kinds.INTERVAL.parse(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["short", "x" * 65, "has spaces in it, and is long enough"]
+)
+def test_a_bad_webhook_secret_is_refused_without_being_quoted(value: str):
+    with pytest.raises(ValueError, match="the secret must be") as refused:
+        kinds.WEBHOOK_SECRET.parse(value)
+    assert value not in str(refused.value)
+
+
+def test_no_webhook_secret_is_none():
+    assert kinds.WEBHOOK_SECRET.parse("") == ""

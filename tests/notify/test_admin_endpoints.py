@@ -112,6 +112,17 @@ def test_whoever_may_only_look_sees_neither_url_nor_secret():
     assertNotContains(shown, "Send test event")
 
 
+@pytest.mark.parametrize(
+    "lookup", ["url__startswith", "encrypted_secret__contains", "url"]
+)
+def test_a_url_that_is_not_shown_cannot_be_guessed_by_filters(lookup: str):
+    EndpointFactory()
+    viewer = client_with("view_webhookendpoint")
+
+    assert viewer.get(page("changelist"), {lookup: "https"}).status_code == 400
+    assert viewer.get(page("changelist"), {"enabled__exact": "1"}).status_code == 200
+
+
 def test_whoever_may_change_it_sees_the_url_and_that_there_is_a_secret(admin: Client):
     shown = admin.get(change_page(EndpointFactory()))
 

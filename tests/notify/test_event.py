@@ -84,7 +84,16 @@ def test_credentials_are_taken_out_before_a_body_is_cut():
 
 
 @pytest.mark.parametrize(
-    "data", [{"a": object()}, {"a": float("nan")}, {"a": {1, 2}}, [1, 2]], ids=repr
+    "data",
+    [
+        {"a": object()},
+        {"a": float("nan")},
+        {"a": {1, 2}},
+        [1, 2],
+        {1: 2},
+        {"a": {None: 1}},
+    ],
+    ids=repr,
 )
 def test_data_that_is_not_a_json_object_is_refused(data):
     with pytest.raises(InvalidEvent, match="data: must be a JSON object"):

@@ -117,18 +117,44 @@ def test_address_and_secret_are_those_of_the_moment_of_sending(sink: Sink):
     assert len(sink.requests) == 1
 
 
-@pytest.mark.parametrize("change", ["deleted", "disabled", "switched off"])
-def test_what_is_not_wanted_any_more_is_not_sent(
-    sink: Sink, settings: Settings, change: str
-):
-    endpoint = EndpointFactory(url=sink.url)
-    tell()
-    if change == "deleted":
-        endpoint.delete()
-    elif change == "disabled":
+def switch_off(what: str, settings: Settings) -> None:
+    if what == "endpoint":
         WebhookEndpoint.objects.update(enabled=False)
     else:
         settings.NOTIFY_WEBHOOK_ENABLED = False
+
+
+@pytest.mark.parametrize("what", ["endpoint", "webhooks"])
+def test_while_it_is_switched_off_a_delivery_waits_and_then_arrives(
+    sink: Sink, settings: Settings, what: str
+):
+    EndpointFactory(url=sink.url)
+    tell()
+    switch_off(what, settings)
+
+    [job] = run_due_jobs()
+
+    assert (job.status, job.attempts) == (Status.PENDING, 0)
+    assert job.run_at > timezone.now()
+    assert sink.connections == []
+    assert WebhookAttempt.objects.count() == 0
+
+    WebhookEndpoint.objects.update(enabled=True)
+    settings.NOTIFY_WEBHOOK_ENABLED = True
+    [job] = run_again_now()
+
+    assert (job.status, job.attempts) == (Status.COMPLETED, 1)
+    assert len(sink.requests) == 1
+
+
+@pytest.mark.parametrize("what", ["endpoint", "webhooks"])
+def test_what_waited_until_it_is_news_no_more_is_not_sent(
+    sink: Sink, settings: Settings, what: str
+):
+    EndpointFactory(url=sink.url)
+    tell()
+    Job.objects.update(created_at=timezone.now() - dt.timedelta(days=8))
+    switch_off(what, settings)
 
     [job] = run_due_jobs()
 
@@ -137,6 +163,18 @@ def test_what_is_not_wanted_any_more_is_not_sent(
     row = WebhookAttempt.objects.get()
     assert row.verdict == "skipped"
     assert row.cause
+
+
+def test_for_an_endpoint_that_is_gone_nothing_is_sent(sink: Sink):
+    endpoint = EndpointFactory(url=sink.url)
+    tell()
+    endpoint.delete()
+
+    [job] = run_due_jobs()
+
+    assert job.status == Status.COMPLETED
+    assert sink.connections == []
+    assert WebhookAttempt.objects.get().verdict == "skipped"
 
 
 def test_neither_url_nor_secret_is_in_what_the_queue_keeps(sink: Sink):

@@ -143,6 +143,21 @@ def test_a_secret_that_cannot_be_read_waits_for_its_key(sink: Sink, settings: Se
     assert "ACW_ENCRYPTION_KEYS" in WebhookAttempt.objects.get().cause
 
 
+def test_a_receiver_that_repeats_its_address_does_not_give_it_away(sink: Sink):
+    path = "/T0SECRET/hook?token=T0KEN"
+    endpoint = EndpointFactory(url=f"http://127.0.0.1:{sink.port}{path}")
+    sink.behave = sinks.answer(
+        404, body=f"Cannot POST {path}; no /T0SECRET/hook here; token=T0KEN".encode()
+    )
+
+    send(endpoint)
+
+    excerpt = WebhookAttempt.objects.get().excerpt
+    assert excerpt.startswith("Cannot POST ***; no ")
+    assert "T0SECRET" not in excerpt
+    assert "T0KEN" not in excerpt
+
+
 def test_what_the_receiver_says_is_made_fit_to_store_and_show(sink: Sink):
     body = b"\x00\x1b[31mred\xff\n https://me:hunter2@host/"
     sink.behave = sinks.answer(500, body=body)
