@@ -10,9 +10,10 @@ from jobs.enqueue import enqueue_many
 from jobs.models import Priority
 from notify import audit
 from workspaces import holds, job_types
+from workspaces.attachments import detach
 from workspaces.exceptions import WorktreeError
 from workspaces.models import Conversation, Workspace, Worktree
-from workspaces.querysets import ConversationQuerySet
+from workspaces.querysets import AttachmentQuerySet, ConversationQuerySet
 
 
 def release(worktree_id: int, *, actor: str, holder: str | None = None) -> Worktree:
@@ -72,6 +73,22 @@ def undelete_conversations(conversations: ConversationQuerySet, *, actor: str) -
         Conversation.objects.filter(pk__in=keys).undelete()
         _record(actor, "conversation.undelete", keys)
     return len(keys)
+
+
+def detach_attachments(attachments: AttachmentQuerySet, *, actor: str) -> int:
+    """Take those that are in a conversation out of it; they go after the retention."""
+    with transaction.atomic():
+        attached = attachments.filter(conversation__isnull=False).order_by("pk")
+        count = 0
+        for attachment in attached.select_for_update(of=("self",)):
+            count += detach(attachment)
+            audit.record(
+                actor,
+                "attachment.detach",
+                target=f"attachment:{attachment.pk}",
+                data={"conversation_id": attachment.conversation_id},
+            )
+    return count
 
 
 def _locked(conversations: ConversationQuerySet) -> list[int]:

@@ -58,6 +58,9 @@ def clean_up(context: JobContext, payload: CleanUpPayload) -> None:
         )
     with _interruptible(context):
         cleanup.clean_up(stop=lambda: context.should_stop)
+    if context.should_stop:  # it may have ended early
+        context.check_lease()
+        raise Snooze(dt.timedelta(0), "the worker stops")
 
 
 @contextmanager

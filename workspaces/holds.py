@@ -144,7 +144,8 @@ def _take(workspace: Workspace, branch: str | None, *, holder: str) -> Worktree 
         if latest is None:
             return None
         _hold(latest, holder)
-    return Worktree.objects.select_related("workspace").get(pk=latest.pk)
+        # In the transaction: what is returned is this hold, not a later one.
+        return Worktree.objects.select_related("workspace").get(pk=latest.pk)
 
 
 def _hold(worktree: Worktree, holder: str) -> None:
@@ -211,7 +212,10 @@ def _made_usable(
         if not path.is_dir():
             _check_out_again(repository, worktree, path, stop=stop)
     except BaseException:
-        Worktree.objects.filter(pk=worktree.pk).update(held_by=None, held_since=None)
+        # Only this hold: it may have been released meanwhile, and be somebody else's now.
+        Worktree.objects.filter(
+            pk=worktree.pk, held_by=worktree.held_by, held_since=worktree.held_since
+        ).update(held_by=None, held_since=None)
         raise
     return _acquired(worktree)
 

@@ -17,6 +17,7 @@ from workspaces import git, worktrees
 from workspaces.exceptions import GitOutputTooLarge
 from workspaces.recreatable import is_recreatable
 from workspaces.repository import Repository, Stop, without_filters
+from workspaces.supervision import STDOUT_MOST
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
@@ -31,6 +32,7 @@ _COMMITS_MOST = 1000
 _EXCLUDED_MOST = 20_000
 """Bounds the length of a command; what is beyond it is reported rather than lost."""
 _LISTING_MOST = 64 * 1024 * 1024
+_LOG_MOST = 64 * 1024 * 1024
 _GITLINK = b"160000"
 
 
@@ -88,9 +90,15 @@ class _Look:
     directory: Path
     stop: Stop | None
 
-    def _git(self, *arguments: str, accept: Iterable[int] = (0,)) -> bytes:
+    def _git(
+        self, *arguments: str, accept: Iterable[int] = (0,), most: int = STDOUT_MOST
+    ) -> bytes:
         return git.run(
-            arguments, git_dir=self.admin, accept=tuple(accept), stop=self.stop
+            arguments,
+            git_dir=self.admin,
+            accept=tuple(accept),
+            stop=self.stop,
+            most=most,
         ).stdout
 
     def _on_files(self, *arguments: str) -> list[bytes]:
@@ -123,7 +131,8 @@ class _Look:
                 "--no-renames",
                 "--untracked-files=normal",
                 "--ignored=matching",
-                "--ignore-submodules=none",
+                # Within a submodule, git would run that one's own filters; see hidden().
+                "--ignore-submodules=dirty",
             )
         except GitOutputTooLarge:
             return ["more changed files than can be listed"]
@@ -181,20 +190,33 @@ class _Look:
 
     def commits_on_no_branch(self) -> list[str]:
         """Commits that HEAD was at and that neither a branch nor a branch's log leads to."""
-        visited = self._logged("HEAD")
-        if not visited or not self._commits(
-            *visited, "--not", "--remotes", "--branches"
-        ):
+        try:
+            visited = self._logged("HEAD")
+        except GitOutputTooLarge:
+            return ["more moves of HEAD than can be checked"]
+        kept = ["--not", "--remotes", "--branches"]
+        suspects = [
+            batch
+            for start in range(0, len(visited), _COMMITS_MOST)
+            if self._commits(*(batch := visited[start : start + _COMMITS_MOST]), *kept)
+        ]
+        if not suspects:
             return []
         # An amended or rebased commit is still in the log of its branch, which stays with the clone.
         branches = self._git(
             "for-each-ref", "--format=%(refname)", "refs/heads"
         ).decode(errors="surrogateescape")
         logged = [
-            commit for ref in branches.splitlines() for commit in self._logged(ref)
+            commit
+            for ref in branches.splitlines()
+            for commit in self._logged(ref, f"--max-count={_COMMITS_MOST}")
         ]
-        lost = self._commits(
-            *visited, "--not", "--remotes", "--branches", *logged[:_EXCLUDED_MOST]
+        kept += logged[:_EXCLUDED_MOST]
+        # One commit may be found by several batches.
+        lost = list(
+            dict.fromkeys(
+                commit for batch in suspects for commit in self._commits(*batch, *kept)
+            )
         )
         return _counted(lost, "commit on no branch", "commits on no branch")
 
@@ -222,15 +244,16 @@ class _Look:
         ]
         return _counted(mine, "stash", "stashes")
 
-    def _logged(self, ref: str) -> list[str]:
+    def _logged(self, ref: str, *options: str) -> list[str]:
         """Where ``ref`` has been, newest first."""
         log = self._git(
             "rev-list",
             "--walk-reflogs",
-            f"--max-count={_COMMITS_MOST}",
+            *options,
             ref,
             "--",
             accept=(0, 128),
+            most=_LOG_MOST,
         )
         return list(dict.fromkeys(log.decode().split()))
 

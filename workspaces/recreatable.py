@@ -31,12 +31,23 @@ NAMES = frozenset(
         "venv",
     }
 )
-"""Names of files and directories; what lies in such a directory counts as well."""
+"""Names of files, and of directories that git ignores as a whole."""
+
+_SELF_IGNORING = frozenset(
+    {".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv"}
+)
+"""Directories whose tools put a ``.gitignore`` of ``*`` in them: git lists what is in them instead."""
 
 SUFFIXES = (".pyc", ".pyo", ".egg-info", ".o", ".class")
 
 
 def is_recreatable(path: str) -> bool:
-    """Whether the ignored file or directory (``a/b/``: a directory) is no loss."""
-    parts = PurePosixPath(path).parts
-    return not NAMES.isdisjoint(parts) or parts[-1].endswith(SUFFIXES)
+    """Whether what git lists as ignored (``a/b/``: a whole directory) is no loss.
+
+    A directory of such a name may hold other files as well, so one that git lists only in part is
+    no reason: ``build/.env`` may lie beside a ``build/run.sh`` that is committed.
+    """
+    *above, name = PurePosixPath(path).parts
+    return (
+        name in NAMES or name.endswith(SUFFIXES) or not _SELF_IGNORING.isdisjoint(above)
+    )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.redaction import redact
 from workspaces import git, locking, paths
-from workspaces.exceptions import CloneMissing, GitError, InvalidName
+from workspaces.exceptions import CloneMissing, GitError, InvalidName, RefusedUrl
 from workspaces.git import Result
 
 Stop = Callable[[], bool]
@@ -87,8 +89,10 @@ class Repository:
         """Bring ``refs/remotes/origin/*`` up to date; return how many branches changed.
 
         The URL is given each time: what an agent may have written into the repository's
-        configuration about the remote is not used.
+        configuration about the remote is not used. Raises
+        :class:`~workspaces.exceptions.RefusedUrl` where that would lead elsewhere.
         """
+        self._refuse_redirected(url, timeout=timeout, stop=stop)
         before = self._remote_refs()
         git.run(
             [
@@ -110,6 +114,25 @@ class Repository:
         )
         after = self._remote_refs()
         return sum(before.get(name) != after.get(name) for name in before | after)
+
+    def _refuse_redirected(
+        self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
+    ) -> None:
+        """Raise RefusedUrl where the clone's configuration, open to agents, makes another URL of it."""
+        found = git.run(
+            ["ls-remote", "--get-url", "--", url],
+            git_dir=self.path,
+            timeout=timeout,
+            stop=stop,
+        ).stdout
+        if found == os.fsencode(f"{url}\n"):
+            return
+        text = redact(found.decode(errors="replace").removesuffix("\n"))
+        shown = "".join(char if char.isprintable() else "\ufffd" for char in text)
+        raise RefusedUrl(
+            f"the clone's configuration turns {redact(url)} into {shown[:200]!r}; look in"
+            f" {self.path / 'config'} for url.….insteadOf and remote.….url, and remove those"
+        )
 
     def _remote_refs(self) -> dict[bytes, bytes]:
         form = "--format=%(refname) %(objectname)"
@@ -140,6 +163,7 @@ class Repository:
 
         Also makes ``origin/HEAD`` name it, which people and agents use as ``origin``.
         """
+        self._refuse_redirected(url, timeout=timeout, stop=stop)
         asked = git.run(
             [
                 "ls-remote",

@@ -6,13 +6,14 @@ from django.utils import timezone
 from jobs.models import Job, Priority
 from notify.models import AuditEntry
 from tests.workspaces.factories import (
+    AttachmentFactory,
     ConversationFactory,
     WorkspaceFactory,
     WorktreeFactory,
 )
 from workspaces import actions
 from workspaces.exceptions import ForeignHold, WorktreeNotHeld
-from workspaces.models import Conversation, Workspace, Worktree
+from workspaces.models import Attachment, Conversation, Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
 
@@ -73,3 +74,17 @@ def test_conversations_are_deleted_and_brought_back():
         ("ada", "conversation.undelete", f"conversation:{kept.pk}"),
         ("ada", "conversation.undelete", f"conversation:{deleted.pk}"),
     ]
+
+
+def test_attachments_are_detached_and_those_that_are_already_left_out():
+    attached = AttachmentFactory(conversation=ConversationFactory())
+    AttachmentFactory(conversation=None, orphaned_at=timezone.now())
+    assert actions.detach_attachments(Attachment.objects.all(), actor="ada") == 1
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action, entry.target) == (
+        "ada",
+        "attachment.detach",
+        f"attachment:{attached.pk}",
+    )
+    assert entry.data == {"conversation_id": attached.conversation_id}
+    assert Attachment.objects.filter(orphaned_at=None).count() == 0

@@ -174,6 +174,9 @@ def test_attachments_are_detached(admin_client: Client, attachment: Attachment):
     attachment.refresh_from_db()
     assert attachment.conversation is None
     assert attachment.orphaned_at is not None
+    entry = AuditEntry.objects.get(action="attachment.detach")
+    assert entry.target == f"attachment:{attachment.pk}"
+    assert entry.actor == "admin"
 
 
 def test_not_detached_by_who_may_only_look(client: Client, attachment: Attachment):

@@ -140,6 +140,14 @@ def test_attachments_are_cleaned_up():
     assert not Attachment.objects.exists()
 
 
+def test_a_cleanup_that_is_stopped_is_left_to_the_next():
+    stopping = context()
+    stopping.notify_stop()
+    with pytest.raises(Snooze) as snooze:
+        handlers.clean_up(stopping, CleanUpPayload(host="test-host"))
+    assert snooze.value.delay == dt.timedelta(0)
+
+
 def test_other_hosts_jobs_are_left_to_them():
     enqueue_many([job_types.clean_up("elsewhere")])
     assert run_due_jobs(queues=HERE) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,6 +56,25 @@ def test_of_many_who_want_one_free_worktree_one_gets_it(
     )
     assert sum(isinstance(result, Worktree) for result in results) == 1
     assert sum(isinstance(result, WorktreeHeld) for result in results) == 7
+
+
+def test_who_cannot_use_it_lets_go_of_its_own_hold_only(
+    workspace: Workspace, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    def released_and_taken_meanwhile(*args: object, **kwargs: object) -> None:
+        holds.release(worktree.pk)
+        monkeypatch.undo()
+        path.mkdir()
+        holds.acquire(workspace, branch="acw/work", holder="first")
+        raise RuntimeError("broke")
+
+    path = Path(worktree.path)
+    shutil.rmtree(path)
+    monkeypatch.setattr(holds, "_check_out_again", released_and_taken_meanwhile)
+    with pytest.raises(RuntimeError, match="broke"):
+        holds.acquire(workspace, branch="acw/work", holder="first")
+    worktree.refresh_from_db()
+    assert worktree.held_by == "first"
 
 
 def test_many_get_a_worktree_each(workspace: Workspace):

@@ -96,6 +96,28 @@ def test_ignored_files_count_unless_tools_make_them_again(
     assert work(repository, path) == "1 ignored file (.env)"
 
 
+def test_an_ignored_file_beside_committed_ones_counts_whatever_the_directory(
+    repository: Repository, path: Path, remote: Remote
+):
+    (path / "build").mkdir()
+    commit(path, "build/run.sh")
+    commit(path, ".gitignore", ".env\n")
+    git("push", "--quiet", "origin", "HEAD:refs/heads/topic", cwd=path)
+    repository.fetch(remote.url, timeout=None, stop=None)
+    assert work(repository, path) == ""
+    (path / "build" / ".env").write_text("KEY=1\n")
+    assert work(repository, path) == "1 ignored file (build/.env)"
+
+
+def test_a_directory_that_ignores_itself_does_not_count(
+    repository: Repository, path: Path
+):
+    (path / ".venv" / "bin").mkdir(parents=True)
+    (path / ".venv" / "bin" / "python").touch()
+    (path / ".venv" / ".gitignore").write_text("*\n")
+    assert work(repository, path) == ""
+
+
 def test_a_repository_within_counts(repository: Repository, path: Path):
     git("init", "--quiet", str(path / "nested"))
     assert work(repository, path) == "1 untracked file (nested/)"
@@ -222,6 +244,22 @@ def test_no_program_of_the_repository_is_run(
     os.utime(path / "README", (1, 1))
     assert work(repository, path) == ""
     assert tripwire.fired == ""
+
+
+def test_no_program_of_a_submodule_is_run(
+    repository: Repository, path: Path, tripwire: Tripwire
+):
+    sub = path / "sub"
+    git("init", "--quiet", str(sub))
+    commit(sub, ".gitattributes", "* filter=evil\n")
+    commit(sub, "file")
+    git("-c", "advice.addEmbeddedRepo=false", "add", "sub", cwd=path)
+    git("config", "filter.evil.clean", str(tripwire.program), cwd=sub)
+    (sub / "file").write_text("eork\n")  # as long as before, so that git must compare
+    assert "1 submodule with a repository of its own (sub)" in work(repository, path)
+    assert tripwire.fired == ""
+    git("status", cwd=path)
+    assert "tripwire.sh" in tripwire.fired  # with git alone it is
 
 
 def test_more_than_can_be_listed_counts(

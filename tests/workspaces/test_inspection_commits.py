@@ -59,6 +59,41 @@ def test_a_commit_that_head_has_left_counts(repository: Repository, path: Path):
     assert work(repository, path).startswith("1 commit on no branch (")
 
 
+def test_a_commit_that_head_left_long_ago_counts(
+    repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(inspection, "_COMMITS_MOST", 2)
+    git("checkout", "--quiet", "--detach", cwd=path)
+    lost = commit(path)
+    git("checkout", "--quiet", "acw/work", cwd=path)
+    for number in range(3):
+        commit(path, f"{number}")
+    said = inspection.unsaved_work(repository, path)
+    assert said[-1].startswith("1 commit on no branch (")
+    assert lost[:7] in said[-1]
+
+
+def test_a_commit_found_twice_is_counted_once(
+    repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    git("checkout", "--quiet", "--detach", cwd=path)
+    first, second = commit(path, "a"), commit(path, "b")
+    git("reset", "--quiet", "--hard", first, cwd=path)
+    git("checkout", "--quiet", "acw/work", cwd=path)
+    monkeypatch.setattr(inspection, "_COMMITS_MOST", 2)
+    (said,) = inspection.unsaved_work(repository, path)
+    assert said.startswith("2 commits on no branch (")
+    assert second[:7] in said
+
+
+def test_more_moves_of_head_than_can_be_read_count(
+    repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    worktrees.delete_tree(path)
+    monkeypatch.setattr(inspection, "_LOG_MOST", 3)
+    assert work(repository, path) == "more moves of HEAD than can be checked"
+
+
 def test_an_amended_commit_is_in_the_log_of_its_branch_and_does_not_count(
     repository: Repository, path: Path, remote: Remote
 ):

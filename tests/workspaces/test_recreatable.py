@@ -15,7 +15,8 @@ from workspaces.recreatable import is_recreatable
         "pkg/module.pyc",
         "acw.egg-info/",
         "target/",
-        "target/debug/app",
+        ".venv/bin/",
+        ".pytest_cache/README.md",
         ".DS_Store",
     ],
 )
@@ -24,7 +25,20 @@ def test_what_tools_make_again_is_no_loss(path: str):
 
 
 @pytest.mark.parametrize(
-    "path", [".env", "notes.txt", "data/", "db.sqlite3", "builds/", "x.pyc.bak", "out/"]
+    "path",
+    [
+        ".env",
+        "notes.txt",
+        "data/",
+        "db.sqlite3",
+        "builds/",
+        "x.pyc.bak",
+        "out/",
+        "build/.env",
+        "target/debug/",
+        "dist/notes/",
+        "venv/.env",
+    ],
 )
 def test_everything_else_is(path: str):
     assert not is_recreatable(path)

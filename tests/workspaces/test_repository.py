@@ -13,6 +13,7 @@ from workspaces.exceptions import (
     GitFailed,
     GitStopped,
     InvalidName,
+    RefusedUrl,
     RepositoryBusy,
 )
 from workspaces.models import Worktree
@@ -95,6 +96,21 @@ def test_what_the_repository_says_of_its_remote_is_not_used(
     fetch(repository, remote)
     assert repository.remote_branch("main") == new
     assert tripwire.fired == ""
+
+
+@pytest.mark.parametrize("key", ["url.{other}.insteadOf", "remote.{url}.url"])
+def test_a_url_that_the_repository_leads_elsewhere_is_refused(
+    repository: Repository, remote: Remote, key: str
+):
+    other = "https://user:secret@elsewhere.example/x"
+    value = remote.url if "insteadOf" in key else other
+    named = key.format(other=other, url=remote.url)
+    git("config", named, value, cwd=repository.path)
+    with pytest.raises(RefusedUrl, match=r"elsewhere.example/x.*/config") as refused:
+        fetch(repository, remote)
+    assert "secret" not in str(refused.value)
+    with pytest.raises(RefusedUrl):
+        repository.find_default_branch(remote.url)
 
 
 def test_no_tags_and_no_fetch_head_are_written(repository: Repository, remote: Remote):

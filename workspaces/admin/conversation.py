@@ -219,9 +219,8 @@ class AttachmentAdmin(admin.ModelAdmin[Attachment]):
 
     @admin.action(description="Take out of its conversation", permissions=["detach"])
     def detach(self, request: HttpRequest, queryset: QuerySet[Attachment]) -> None:
-        count = sum(
-            attachments.detach(attachment) for attachment in queryset.order_by("pk")
-        )
+        chosen = Attachment.objects.filter(pk__in=queryset.values_list("pk", flat=True))
+        count = actions.detach_attachments(chosen, actor=request.user.get_username())
         self.message_user(
             request,
             f"{count} detached; they are removed after the retention.",
