@@ -28,6 +28,12 @@ from workspaces.exceptions import WorkspacesError
 ADMIN = "admin"
 MANAGE = Path(__file__).resolve().parent.parent / "manage.py"
 
+# Also with DATABASE_URL set, this web server speaks plain HTTP to this machine alone.
+_WEB_DEFAULTS = {
+    "ACW_HTTPS": "false",
+    "ALLOWED_HOSTS": "localhost,127.0.0.1,[::1]",
+    "DJANGO_RUNSERVER_HIDE_WARNING": "true",
+}
 # On top of JOBS_SHUTDOWN_GRACE, for what the worker still has to write down.
 _GRACE_MARGIN_SECONDS = 10
 _PROBE_SECONDS = 2
@@ -89,6 +95,11 @@ class Quickstart:
         owner = next(iter(admins()), None)
         if owner is None:
             return
+        if "file" not in settings.ACW_GIT_PROTOCOLS:
+            self._step(
+                "Going on without the demo: ACW_GIT_PROTOCOLS does not have file"
+            )
+            return
         try:
             if demo.build(owner=owner):
                 self._step(
@@ -101,8 +112,8 @@ class Quickstart:
     def _serve(self) -> int:
         connections.close_all()  # this process asks the database nothing more
         host = f"[{self._host}]" if ":" in self._host else self._host
-        # The command that runs here has made the checks, and warns of the same.
-        os.environ.setdefault("DJANGO_RUNSERVER_HIDE_WARNING", "true")
+        for name, value in _WEB_DEFAULTS.items():
+            os.environ.setdefault(name, value)
         web = ["runserver", "--noreload", "--skip-checks", f"{host}:{self._port}"]
         commands = [_manage("web", *web)]
         if settings.JOBS_ENABLED:
@@ -132,9 +143,11 @@ class Quickstart:
         self._step(
             "ACW is running. Ctrl-C stops it; the next run goes on with its data"
         )
-        if demo.directory().exists():
-            checkout = _shown(demo.directory() / "checkout")
-            self._say(f"    A commit pushed from {checkout} comes with the next fetch.")
+        checkout = demo.directory() / "checkout"
+        if checkout.exists():
+            self._say(
+                f"    A commit pushed from {_shown(checkout)} comes with the next fetch."
+            )
         self._say(
             "    Commands: .venv/bin/python manage.py help (doctor, jobs, runners …)"
         )

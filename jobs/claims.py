@@ -35,12 +35,11 @@ class Claim:
     budget: float = field(default=BATCH_SECONDS)
 
 
-# least() keeps a row whose attempts are at the end of their range from stalling the batch.
+# An array, since the planner takes a batch for thousands of rows and would rather read the whole table. least() keeps a row whose attempts are at the end of their range from stalling the batch.
 _LEASE_BATCH = """UPDATE jobs
 SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
     lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
-FROM batch
-WHERE jobs.id = batch.id
+WHERE jobs.id = ANY (ARRAY(SELECT id FROM batch))
 RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts,
     lease_seq, run_at, created_at, started_at
 """

@@ -36,8 +36,26 @@ UNAVAILABLE: tuple[type[Exception], ...] = (
 )
 """What is raised while the database is away, restarting or failing over; try again later."""
 
+_AWAY_STATES = ("08", "57P0", "25006", "53300")
+"""SQLSTATEs, or their beginnings: connection lost, server shutting down, read-only, too many connections."""
+
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the error says that the database is away, and not that it refused one statement.
+
+    Both come as OperationalError: a lock timeout or a deadlock too. Without an SQLSTATE it is the
+    connection that failed. Django wraps the driver's error, which is then the cause.
+    """
+    driver = error if isinstance(error, psycopg.Error) else error.__cause__
+    if not isinstance(driver, psycopg.Error):
+        return isinstance(error, UNAVAILABLE)
+    state = driver.sqlstate
+    if state is None:
+        return isinstance(driver, UNAVAILABLE)
+    return state.startswith(_AWAY_STATES)
 
 
 class Executes(Protocol):

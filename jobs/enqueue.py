@@ -36,6 +36,7 @@ _INSERT = """
 INSERT INTO jobs (id, type, ref_id, queue, priority, payload, max_attempts, run_at, unique_key)
 SELECT id, type, ref_id, queue, priority, payload, max_attempts, coalesce(run_at, statement_timestamp()), unique_key
 FROM unnest({arrays}) AS new ({names})
+ORDER BY unique_key
 ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND status IN ('pending', 'running') DO NOTHING
 RETURNING id, run_at, created_at
 """.format(
@@ -46,6 +47,7 @@ _LIVE = """
 SELECT unique_key, id FROM jobs WHERE unique_key = ANY(%s) AND status IN ('pending', 'running')
 """
 _ROUNDS = 10
+_MOST_ATTEMPTS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -199,8 +201,10 @@ def _row(job: NewJob) -> tuple[Any, ...]:
     max_attempts = (
         job_type.max_attempts if job.max_attempts is None else job.max_attempts
     )
-    if max_attempts < 1:
-        raise InvalidJob(f"max_attempts: must be at least 1, got {max_attempts}")
+    if not 1 <= max_attempts <= _MOST_ATTEMPTS:
+        raise InvalidJob(
+            f"max_attempts: must be from 1 to {_MOST_ATTEMPTS:,}, got {max_attempts}"
+        )
     queue = job_type.queue if job.queue is None else job.queue
     if not queue:
         raise InvalidJob("queue: must not be empty")

@@ -11,7 +11,7 @@ from django.db import connections, reset_queries
 from jobs import backoff, outcomes, payload, registry
 from jobs.context import JobContext
 from jobs.events import LogEvent
-from jobs.exceptions import InvalidPayload, LeaseLost, Permanent, Snooze
+from jobs.exceptions import LeaseLost, Permanent, Snooze
 from jobs.leases import LeasedJob
 from jobs.outcomes import Outcome
 from jobs.registry import JobType
@@ -33,7 +33,9 @@ def execute(job: LeasedJob, context: JobContext) -> Outcome | None:
         return _failed(job, None, f"Unhandled job kind: {job.type}, id: {job.id}")
     try:
         value = payload.decode(job.payload, job_type)
-    except InvalidPayload as error:
+    except (
+        Exception
+    ) as error:  # InvalidPayload, and whatever a dataclass's own __post_init__ raises
         return outcomes.dead(
             outcomes.describe(error), outcomes.describe_traceback(error)
         )
@@ -57,7 +59,7 @@ def execute(job: LeasedJob, context: JobContext) -> Outcome | None:
             job_type,
             outcomes.describe(error),
             traceback=outcomes.describe_traceback(error),
-            at_least=getattr(error, "retry_after", None),
+            at_least=_retry_after(error),
         )
     else:
         return outcomes.COMPLETED
@@ -71,7 +73,7 @@ def _failed(
     error: str,
     *,
     traceback: str | None = None,
-    at_least: dt.timedelta | None = None,
+    at_least: object = None,
 ) -> Outcome:
     """Another try after the backoff, or dead where the attempts are used up.
 
@@ -82,8 +84,15 @@ def _failed(
         return outcomes.dead(error, traceback)
     delay = _backoff(job, job_type)
     if isinstance(at_least, dt.timedelta):
-        delay = max(delay, backoff.lengthened(at_least))
+        delay = max(delay, backoff.lengthened(min(at_least, outcomes.LONGEST_DELAY)))
     return outcomes.retry(delay, error=error, traceback=traceback)
+
+
+def _retry_after(error: BaseException) -> object:
+    try:
+        return getattr(error, "retry_after", None)
+    except Exception:  # a property that fails must not lose the outcome
+        return None
 
 
 def _backoff(job: LeasedJob, job_type: JobType | None) -> dt.timedelta:

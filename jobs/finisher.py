@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Sequence
 
 import psycopg
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, close_old_connections, connection, transaction
 
 from jobs import leases
-from jobs.connection import UNAVAILABLE, Executes, TransactionConnection
+from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
 from jobs.leases import LeasedJob
 from jobs.models import Job, Status
@@ -23,7 +23,7 @@ Finished = Sequence[tuple[LeasedJob, Outcome]]
 
 
 def write(
-    connection: Executes, finished: list[tuple[LeasedJob, Outcome]], *, worker: str
+    queue: Executes, finished: list[tuple[LeasedJob, Outcome]], *, worker: str
 ) -> None:
     """Write the outcomes, and take out of the list what is dealt with.
 
@@ -39,26 +39,26 @@ def write(
         if each[1] is not COMPLETED and each[1].status != Status.DEAD
     ]
     if completed:
-        done = leases.complete(connection, [job for job, _ in completed])
+        done = leases.complete(queue, [job for job, _ in completed])
         _report(completed, done)
         finished[:] = others + dead
     if others:
-        _write_isolated(connection, others, worker=worker)
+        _write_isolated(queue, others, worker=worker)
         finished[:] = dead
     for job, outcome in dead:
         _write_dead(job, outcome, worker=worker)
         finished.pop(0)
 
 
-def _write_isolated(connection: Executes, finished: Finished, *, worker: str) -> None:
+def _write_isolated(queue: Executes, finished: Finished, *, worker: str) -> None:
     try:
-        done = leases.finish(connection, finished, worker=worker)
-    except UNAVAILABLE:
-        raise
-    except (psycopg.Error, DatabaseError):
+        done = leases.finish(queue, finished, worker=worker)
+    except (psycopg.Error, DatabaseError) as error:
+        if is_away(error):
+            raise
         if len(finished) > 1:
             for each in finished:
-                _write_isolated(connection, [each], worker=worker)
+                _write_isolated(queue, [each], worker=worker)
             return
         job = finished[0][0]
         log.exception(
@@ -70,6 +70,9 @@ def _write_isolated(connection: Executes, finished: Finished, *, worker: str) ->
 
 def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
     """The death and what its receivers make of it commit together."""
+    if not connection.in_atomic_block:
+        # What the handler left on it (a search_path, a role, read-only) must not reach this transaction.
+        connection.close()
     try:
         with transaction.atomic():
             done = leases.finish(
@@ -77,10 +80,10 @@ def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
             )
             if done:
                 announce_death(job.id, outcome.error or "")
-    except UNAVAILABLE:
-        close_old_connections()
-        raise
-    except (psycopg.Error, DatabaseError):
+    except (psycopg.Error, DatabaseError) as error:
+        if is_away(error):
+            close_old_connections()
+            raise psycopg.OperationalError(str(error)) from error
         log.exception(
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
         )
@@ -98,8 +101,6 @@ def announce_death(job_id: uuid.UUID, error: str) -> None:
             for receiver, result in job_dead.send_robust(
                 sender=Job, job=job, error=error
             ):
-                if isinstance(result, UNAVAILABLE):
-                    raise result
                 if isinstance(result, Exception):
                     name = getattr(receiver, "__qualname__", repr(receiver))
                     log.error(
@@ -107,9 +108,9 @@ def announce_death(job_id: uuid.UUID, error: str) -> None:
                         extra={**facts, "receiver": name},
                         exc_info=result,
                     )
-    except UNAVAILABLE:
-        raise
-    except DatabaseError:
+    except DatabaseError as failure:
+        if is_away(failure):
+            raise
         log.exception(LogEvent.DEAD_RECEIVER_FAILED, extra=facts)
 
 

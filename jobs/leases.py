@@ -15,6 +15,12 @@ from typing import Any
 from jobs.connection import Executes
 from jobs.outcomes import Outcome
 
+FIRST = uuid.UUID(int=0)
+"""Before every job's id."""
+
+LeaseKey = tuple[uuid.UUID, int]
+"""A job's id and the number of one of its leases."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeasedJob:
@@ -36,6 +42,10 @@ class LeasedJob:
     created_at: dt.datetime
     started_at: dt.datetime
 
+    @property
+    def key(self) -> LeaseKey:
+        return self.id, self.lease_seq
+
 
 # SKIP LOCKED: a row that is just being finished needs no extension, and waiting for it in another order than
 # the finish takes its rows would be a deadlock.
@@ -51,7 +61,7 @@ UPDATE jobs SET lease_until = statement_timestamp() + %(lease)s FROM held WHERE 
 """
 
 _LOST = """
-SELECT mine.id FROM unnest(%(ids)s::uuid[], %(seqs)s::bigint[]) AS mine (id, lease_seq)
+SELECT mine.id, mine.lease_seq FROM unnest(%(ids)s::uuid[], %(seqs)s::bigint[]) AS mine (id, lease_seq)
 LEFT JOIN jobs ON jobs.id = mine.id AND jobs.lease_seq = mine.lease_seq AND status = 'running'
 WHERE jobs.id IS NULL
 """
@@ -90,9 +100,9 @@ SELECT id FROM done
 """
 
 _EXPIRED = """
-SELECT id, lease_seq, type, attempts, max_attempts, leased_by, started_at
+SELECT id, lease_seq, type, attempts, max_attempts, coalesce(leased_by, ''), started_at
 FROM jobs
-WHERE status = 'running' AND lease_until < statement_timestamp()
+WHERE status = 'running' AND lease_until < statement_timestamp() AND id > %(after)s
 ORDER BY id
 LIMIT %(most)s
 FOR NO KEY UPDATE SKIP LOCKED
@@ -101,11 +111,14 @@ FOR NO KEY UPDATE SKIP LOCKED
 
 def extend(
     connection: Executes, held: Iterable[LeasedJob], lease: dt.timedelta
-) -> set[uuid.UUID]:
-    """Extend the leases of what is held; return the ids of those that have passed on."""
+) -> set[LeaseKey]:
+    """Extend the leases of what is held; return those that have passed on.
+
+    By id and number: the same job may have been given back and claimed again meanwhile.
+    """
     parameters = {**_keys(held), "lease": lease}
     connection.execute(_EXTEND, parameters)
-    return {row[0] for row in connection.execute(_LOST, parameters)}
+    return {(row[0], row[1]) for row in connection.execute(_LOST, parameters)}
 
 
 def complete(connection: Executes, jobs: Iterable[LeasedJob]) -> set[uuid.UUID]:
@@ -148,9 +161,12 @@ class ExpiredLease:
     started_at: dt.datetime
 
 
-def lock_expired(connection: Executes, most: int) -> list[ExpiredLease]:
-    """Lock up to ``most`` expired leases, for the transaction that the caller has open."""
-    return [ExpiredLease(*row) for row in connection.execute(_EXPIRED, {"most": most})]
+def lock_expired(
+    connection: Executes, most: int, *, after: uuid.UUID = FIRST
+) -> list[ExpiredLease]:
+    """Lock up to ``most`` expired leases of jobs behind ``after``, for the transaction that the caller has open."""
+    rows = connection.execute(_EXPIRED, {"most": most, "after": after})
+    return [ExpiredLease(*row) for row in rows]
 
 
 def _keys(jobs: Iterable[LeasedJob | ExpiredLease]) -> dict[str, Any]:

@@ -13,7 +13,12 @@ ERROR_LIMIT = 4_000
 TRACEBACK_LIMIT = 32_000
 """Characters kept of an error and of a traceback: the head and the tail."""
 
+LONGEST_DELAY = dt.timedelta(days=3650)
+"""No delay is longer: a time far enough ahead could be stored and not be read again."""
+
 _NOW = dt.timedelta(0)
+_MARGIN = 4_000
+"""Characters beside a cut that are looked at for credentials which it would part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,12 +49,17 @@ def dead(error: str, traceback: str | None = None) -> Outcome:
 
 def retry(delay: dt.timedelta, *, error: str, traceback: str | None = None) -> Outcome:
     """Again after ``delay``; the attempt is spent."""
-    return Outcome(status=Status.PENDING, delay=delay, error=error, traceback=traceback)
+    return Outcome(
+        status=Status.PENDING,
+        delay=min(delay, LONGEST_DELAY),
+        error=error,
+        traceback=traceback,
+    )
 
 
 def snooze(delay: dt.timedelta) -> Outcome:
     """Again after ``delay``; the attempt is given back."""
-    return Outcome(status=Status.PENDING, delay=delay, refund=True)
+    return Outcome(status=Status.PENDING, delay=min(delay, LONGEST_DELAY), refund=True)
 
 
 def interrupted(error: str) -> Outcome:
@@ -79,10 +89,16 @@ def describe_traceback(error: BaseException) -> str:
 
 
 def storable(text: str, limit: int) -> str:
-    """``text`` as PostgreSQL can store it: at most about ``limit`` characters, head and tail kept, redacted."""
-    if len(text) > limit:
-        half = limit // 2
-        left_out = len(text) - 2 * half
-        text = f"{text[:half]}\n… {left_out:,} characters left out …\n{text[-half:]}"
+    """``text`` as PostgreSQL can store it: redacted, at most about ``limit`` characters, head and tail kept."""
+    if len(text) <= limit:
+        return redact(_clean(text))
+    half = limit // 2
+    left_out = len(text) - 2 * half
+    head = redact(_clean(text[: half + _MARGIN]))[:half]
+    tail = redact(_clean(text[-half - _MARGIN :]))[-half:]
+    return f"{head}\n… {left_out:,} characters left out …\n{tail}"
+
+
+def _clean(text: str) -> str:
     text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    return redact(text.encode(errors="backslashreplace").decode())
+    return text.encode(errors="backslashreplace").decode()

@@ -40,7 +40,7 @@ def encode(payload: Any, job_type: JobType) -> str:
                 f"job type {job_type.name!r} takes {_name(declared)}, got {_name(type(payload))}"
             )
         payload = msgspec.to_builtins(payload)
-    if not isinstance(payload, Mapping):
+    if not isinstance(payload, dict):
         raise InvalidPayload(
             f"payload: must be an object (a dict or the handler's dataclass), got {_name(type(payload))}"
         )
@@ -90,7 +90,7 @@ def _check(value: Any, path: str, depth: int) -> None:
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidPayload(f"{path}: {value} is not a JSON number")
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InvalidPayload(f"{path}: key {key!r} must be a string")

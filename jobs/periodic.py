@@ -24,6 +24,9 @@ from jobs.registry import Runner, Summary
 
 log = logging.getLogger(__name__)
 
+SHORTEST_WAIT = 0.1
+"""Seconds: a tick that is due and still under way somewhere must not make the loop spin."""
+
 LONGEST_WAIT = 5.0
 """Seconds until the schedule is looked at again, however far away the next tick is."""
 
@@ -120,7 +123,7 @@ class Periodic(Part):
         return (
             LONGEST_WAIT
             if seconds is None
-            else min(LONGEST_WAIT, max(0.01, float(seconds)))
+            else min(LONGEST_WAIT, max(SHORTEST_WAIT, float(seconds)))
         )
 
     def join_ticks(self, deadline: float) -> list[str]:
@@ -167,18 +170,21 @@ def run_tick(runner: Runner, *, worker: str, stop: threading.Event) -> Summary:
     started = time.monotonic()
     close_old_connections()
     try:
-        summary = runner.tick(stop)
-    except Exception as error:
+        summary = dict(runner.tick(stop))
+        json.dumps(summary)
+    # Also SystemExit: a tick runs in a thread of its own, where nothing but the runner raises it.
+    except BaseException as error:
         description = outcomes.describe(error)
         log.exception(
-            LogEvent.RUNNER_FAILED, extra={"runner": runner.name, "error": description}
+            LogEvent.RUNNER_FAILED,
+            extra={"runner": runner.name, "error": description},
         )
         _end(runner, worker, RunnerState.Outcome.FAILED, error=description)
         raise
     seconds = round(time.monotonic() - started, 3)
     log.info(
         LogEvent.RUNNER_COMPLETED,
-        extra={"runner": runner.name, "seconds": seconds, "summary": dict(summary)},
+        extra={"runner": runner.name, "seconds": seconds, "summary": summary},
     )
     _end(runner, worker, RunnerState.Outcome.COMPLETED, summary=summary)
     return summary

@@ -10,8 +10,7 @@ import datetime as dt
 import random
 import threading
 import time
-import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from django.conf import settings
 
@@ -19,8 +18,8 @@ from jobs import claims, registry
 from jobs.claims import Claim
 from jobs.connection import QueueConnection
 from jobs.estimates import Estimates
-from jobs.finisher import write
-from jobs.leases import LeasedJob
+from jobs.leases import LeasedJob, LeaseKey
+from jobs.outbox import Outbox
 from jobs.outcomes import NOT_BEGUN, interrupted
 from jobs.selection import Queues
 from jobs.thread import Execution, WorkerThread
@@ -57,6 +56,7 @@ class Pool:
         self._condition = threading.Condition()
         self._generation = 0
         self._connection = QueueConnection()
+        self._returns = Outbox(worker)
         self._unknown_types_due = (
             time.monotonic() + random.uniform(0, 1) * _UNKNOWN_TYPES_EVERY  # noqa: S311
         )
@@ -97,14 +97,15 @@ class Pool:
             costs=self.estimates.costs(registry.job_types()),
         )
 
-    def take_over(self, taker: WorkerThread) -> list[LeasedJob]:
-        """A job that waits behind another thread's running one, or nothing."""
+    def take_over(self, taker: WorkerThread) -> tuple[LeasedJob, float] | None:
+        """A job that waits behind another thread's running one, and until when its lease may be trusted."""
         for thread in self.threads:
             if thread is not taker and thread.running_for() > 0:
+                trusted_until = thread.trusted_until
                 job = thread.pop_last_waiting()
                 if job is not None:
-                    return [job]
-        return []
+                    return job, trusted_until
+        return None
 
     def busy(self, besides: WorkerThread) -> bool:
         """Whether another thread has work in hand, which may yet bring more."""
@@ -113,51 +114,54 @@ class Pool:
         )
 
     def held(self) -> list[LeasedJob]:
-        """Everything whose lease is this pool's: waiting, running, or done and not yet written."""
-        return [job for thread in self.threads for job in thread.held()]
+        """Everything whose lease is this pool's: waiting, running, or decided and not yet written."""
+        held = [job for thread in self.threads for job in thread.held()]
+        return held + self._returns.jobs()
 
     def running(self) -> list[Execution]:
         """The executions under way."""
         return [execution for thread in self.threads if (execution := thread.execution)]
 
-    def extended(self, trusted_until: float, lost: Iterable[uuid.UUID]) -> None:
+    def extended(self, trusted_until: float, lost: Collection[LeaseKey]) -> None:
         """Take in a heartbeat: until when the leases may be trusted (monotonic), and which have passed on."""
-        gone = set(lost)
         for thread in self.threads:
-            thread.extended(trusted_until, gone)
+            thread.extended(trusted_until, lost)
 
     def tend(self) -> None:
         """Called every second or so: free what is stuck behind slow jobs, take in types that nobody knows.
 
-        Raises what ``UNAVAILABLE`` holds while the database is away.
+        Raises what ``UNAVAILABLE`` holds while the database is away; nothing is lost by that.
         """
         for thread in self.threads:
             if thread.running_for() > STUCK_AFTER:
-                thread.flush_done(self._connection)
-                self.give_back(thread.pop_all_waiting())
+                self._give_back(thread.pop_all_waiting())
+        self.flush()
         if time.monotonic() >= self._unknown_types_due:
             self._unknown_types_due = time.monotonic() + _UNKNOWN_TYPES_EVERY
             self._take_unknown_types()
 
-    def give_back(self, jobs: Sequence[LeasedJob]) -> None:
-        """Return leased jobs whose handlers were not called; their attempts are given back."""
-        if jobs:
-            write(
-                self._connection, [(job, NOT_BEGUN) for job in jobs], worker=self.worker
-            )
+    def flush(self) -> None:
+        """Write what is to be given back, and what is done by threads that are in a slow handler.
+
+        Raises what ``UNAVAILABLE`` holds; what was not written then is still held.
+        """
+        self._returns.flush(self._connection)
+        for thread in self.threads:
+            if thread.running_for() > STUCK_AFTER or self.stopping.is_set():
+                thread.done.flush(self._connection, wait=False)
+
+    def has_unwritten(self) -> bool:
+        """Whether an outcome is not in the table yet."""
+        return bool(self._returns) or any(thread.done for thread in self.threads)
 
     def stop(self) -> None:
-        """Claim no more, ask the running handlers to come to an end, and give back what was not begun.
-
-        Raises what ``UNAVAILABLE`` holds where the giving back fails; the rest is done by then.
-        """
+        """Claim no more, ask the running handlers to come to an end, and have given back what was not begun."""
         self.stopping.set()
         self.wake()
         for execution in self.running():
             execution.context.notify_stop()
-        self.give_back(
-            [job for thread in self.threads for job in thread.pop_all_waiting()]
-        )
+        for thread in self.threads:
+            self._give_back(thread.pop_all_waiting())
 
     def join(self, deadline: float) -> bool:
         """Wait for the threads until ``deadline`` (monotonic); return whether all have ended."""
@@ -166,22 +170,16 @@ class Pool:
         return not any(thread.is_alive() for thread in self.threads)
 
     def abandon(self) -> list[LeasedJob]:
-        """Give back the leases of the executions that did not end in time, and return these jobs.
+        """Have the leases given back of the executions that did not end in time, and return these jobs.
 
         What the handlers still do can't be written any more: their leases have passed on.
         """
         executions = self.running()
+        error = f"interrupted: still running {settings.JOBS_SHUTDOWN_GRACE} after the worker was told to stop"
         for execution in executions:
             execution.context.notify_lease_lost()
-        error = f"interrupted: still running {settings.JOBS_SHUTDOWN_GRACE} after the worker was told to stop"
-        jobs = [execution.job for execution in executions]
-        if jobs:
-            write(
-                self._connection,
-                [(job, interrupted(error)) for job in jobs],
-                worker=self.worker,
-            )
-        return jobs
+            self._returns.add(execution.job, interrupted(error))
+        return [execution.job for execution in executions]
 
     def close(self) -> None:
         self._connection.close()
@@ -194,9 +192,12 @@ class Pool:
             most=_UNKNOWN_TYPES_BATCH,
         )
         # They fail without a handler being called, so no thread is needed.
-        outcomes = [
-            (job, outcome)
-            for job in jobs
-            if (outcome := Execution(job).run()) is not None
-        ]
-        write(self._connection, outcomes, worker=self.worker)
+        for job in jobs:
+            if (outcome := Execution(job).run()) is not None:
+                self._returns.add(job, outcome)
+        self._returns.flush(self._connection)
+
+    def _give_back(self, jobs: Iterable[LeasedJob]) -> None:
+        """Have leased jobs returned whose handlers were not called; their attempts are given back."""
+        for job in jobs:
+            self._returns.add(job, NOT_BEGUN)

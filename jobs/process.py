@@ -10,11 +10,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
 from django.conf import settings
 
+from jobs import claims
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.events import LogEvent
 from jobs.heartbeat import Heartbeat
@@ -33,6 +36,8 @@ EXIT_SHUTDOWN_TIMEOUT = 3
 
 _TEND_EVERY = 1.0
 _PARTS_END_WITHIN = 2.0
+_LAST_WRITES_WITHIN = 2.0
+_DISCOVER_WITHIN = 10.0
 
 _GONE = "DELETE FROM job_workers WHERE name = %(name)s"
 
@@ -66,7 +71,9 @@ class Worker:
             drain=drain,
         )
         self._drain = drain
-        self._stop = threading.Event()
+        # Event.set() takes a lock that the interrupted thread may hold; this queue's put() may be interrupted by itself.
+        self._stop_requests: SimpleQueue[None] = SimpleQueue()
+        self._stopped = False
         self._heartbeat = Heartbeat(self.pool)
         self._listener = Listener(self.pool)
         self._periodic = None if drain else Periodic(self.name)
@@ -74,7 +81,7 @@ class Worker:
 
     def stop(self) -> None:
         """Ask for a clean stop; safe in a signal handler and from any thread."""
-        self._stop.set()
+        self._stop_requests.put(None)
 
     def run(self) -> int:
         """Run until stopped or drained; return the exit status."""
@@ -87,6 +94,9 @@ class Worker:
                     "queues": self.pool.queues.names(),
                 },
             )
+            if self._drain:
+                # Queues that no registered type names are otherwise found by the first heartbeat.
+                self._persist(self._discover, until=time.monotonic() + _DISCOVER_WITHIN)
             self.pool.start()
             for part in self._parts():
                 part.start()
@@ -94,13 +104,21 @@ class Worker:
             status = self._shut_down()
         return EXIT_PART_FAILED if failed else status
 
+    def _wait_for_stop(self, seconds: float) -> bool:
+        """Wait for :meth:`stop`, at most so long; return whether it was called."""
+        if not self._stopped:
+            with suppress(Empty):
+                self._stop_requests.get(timeout=seconds)
+                self._stopped = True
+        return self._stopped
+
     def _parts(self) -> list[Part]:
         parts: list[Part | None] = [self._heartbeat, self._listener, self._periodic]
         return [part for part in parts if part is not None]
 
     def _watch(self) -> bool:
         """Wait for the end; return whether a part failed, which ends the process, for its supervisor to restart."""
-        while not self._stop.wait(_TEND_EVERY if not self._drain else 0.05):
+        while not self._wait_for_stop(_TEND_EVERY if not self._drain else 0.05):
             watched: list[WorkerThread | Part] = [*self.pool.threads, *self._parts()]
             for thread in watched:
                 if not thread.is_alive() and (
@@ -119,7 +137,7 @@ class Worker:
             try:
                 self.pool.tend()
             except UNAVAILABLE as error:
-                self._stop.wait(self._outage.failed(error))
+                self._wait_for_stop(self._outage.failed(error))
             else:
                 self._outage.passed()
         return False
@@ -133,47 +151,63 @@ class Worker:
         )
         if self._periodic is not None:
             self._periodic.stop()
-        self._attempt(self.pool.stop)
+        self.pool.stop()
+        self._persist(self.pool.flush, until=time.monotonic())
         finished = self.pool.join(deadline)
         ticks = (
             self._periodic.join_ticks(deadline) if self._periodic is not None else []
         )
-        status = EXIT_CLEAN
         if not finished or ticks:
-            status = EXIT_SHUTDOWN_TIMEOUT
-            running = [execution.job for execution in self.pool.running()]
+            jobs = self.pool.abandon()
             log.error(
                 LogEvent.MODULE_SHUTDOWN_TIMEOUT,
                 extra={
                     "worker": self.name,
                     "grace": grace.total_seconds(),
-                    "jobs": [f"{job.type} {job.id}" for job in running],
+                    "jobs": [f"{job.type} {job.id}" for job in jobs],
                     "runners": ticks,
                 },
             )
-            self._attempt(self.pool.abandon)
+        last_moment = max(deadline, time.monotonic() + _LAST_WRITES_WITHIN)
+        self._persist(self.pool.flush, until=last_moment)
+        clean = finished and not ticks and not self.pool.has_unwritten()
+        status = EXIT_CLEAN if clean else EXIT_SHUTDOWN_TIMEOUT
         # The heartbeat goes last: until here it kept the leases of what was still running.
         self._heartbeat.stop()
         self._listener.stop()
         for part in self._parts():
             part.join(_PARTS_END_WITHIN)
-        self._attempt(self._sign_off)
+        self._persist(self._sign_off, until=time.monotonic())
         log.info(
             LogEvent.MODULE_STOPPED, extra={"worker": self.name, "exit_status": status}
         )
         return status
+
+    def _discover(self) -> None:
+        with QueueConnection() as connection:
+            self.pool.queues.discover(claims.pending_queues(connection))
 
     def _sign_off(self) -> None:
         with QueueConnection() as connection:
             connection.execute(_GONE, {"name": self.name})
         self.pool.close()
 
-    def _attempt(self, step: Callable[[], Any]) -> None:
-        """Do what needs the database; without it, the leases run out and the reaper does the rest."""
-        try:
-            step()
-        except UNAVAILABLE as error:
-            self._outage.failed(error)
+    def _persist(self, step: Callable[[], Any], *, until: float) -> None:
+        """Do what needs the database, again and again until ``until`` (monotonic).
+
+        Without it, the leases run out and the reaper does the rest.
+        """
+        while True:
+            try:
+                step()
+            except UNAVAILABLE as error:
+                left = until - time.monotonic()
+                pause = self._outage.failed(error)
+                if left <= 0:
+                    return
+                threading.Event().wait(min(pause, left))
+            else:
+                return
 
 
 class _Signals:

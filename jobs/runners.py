@@ -45,14 +45,17 @@ RETURNING id
 def job_reaper(stop: threading.Event) -> Summary:
     """Return expired leases to ``pending``, or to ``dead`` where crashes have used up the attempts."""
     counts: Counter[str] = Counter(returned=0, dead=0, failed=0)
+    after = leases.FIRST
     while not stop.is_set():
         with transaction.atomic():
-            expired = leases.lock_expired(TransactionConnection(), REAP_BATCH)
+            connection = TransactionConnection()
+            expired = leases.lock_expired(connection, REAP_BATCH, after=after)
             for job in expired:
                 counts[_reap_isolated(job)] += 1
-        # A full batch of failures would come again at once; the next tick tries them.
-        if len(expired) < REAP_BATCH or counts["failed"]:
+        if len(expired) < REAP_BATCH:
             break
+        # Behind these, so that rows that cannot be reaped never stand before the others.
+        after = expired[-1].id
     gone, _ = WorkerProcess.objects.lost(alive_within() + _LOST_WORKERS_KEPT).delete()
     return {**counts, "workers_forgotten": gone}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -17,9 +16,9 @@ from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.context import JobContext
 from jobs.events import LogEvent
 from jobs.executor import execute
-from jobs.finisher import write
-from jobs.leases import LeasedJob
-from jobs.outcomes import Outcome
+from jobs.leases import LeasedJob, LeaseKey
+from jobs.outbox import Outbox
+from jobs.outcomes import NOT_BEGUN, Outcome
 
 if TYPE_CHECKING:
     from jobs.pool import Pool
@@ -72,10 +71,8 @@ class WorkerThread(threading.Thread):
         self._pool = pool
         self._connection = QueueConnection()
         self._waiting: deque[LeasedJob] = deque()
-        self._trusted_until = 0.0
-        self._done: list[tuple[LeasedJob, Outcome]] = []
-        self._done_since = 0.0
-        self._done_lock = threading.Lock()
+        self.trusted_until = 0.0
+        self.done = Outbox(pool.worker)
         self._outage = Outage(self.name)
 
     def run(self) -> None:
@@ -90,7 +87,10 @@ class WorkerThread(threading.Thread):
     def _work(self) -> None:
         while not self._pool.stopping.is_set():
             generation = self._pool.generation
-            if self._claim() or self._take_over():
+            claimed = self._claim()
+            if claimed is None:
+                continue
+            if claimed or self._take_over():
                 self._run_batch()
             elif not self._pool.drain:
                 self._pool.wait_for_work(generation)
@@ -99,39 +99,46 @@ class WorkerThread(threading.Thread):
             else:
                 return
 
-    def _claim(self) -> bool:
+    def _claim(self) -> bool | None:
+        """Whether there was anything; None where the database could not be asked."""
         trusted_until = time.monotonic() + self._pool.lease.total_seconds()
         try:
             batch = claims.claim(self._connection, self._pool.claim_wanted())
         except UNAVAILABLE as error:
             self._pool.stopping.wait(self._outage.failed(error))
-            return False
+            return None
         self._outage.passed()
-        self._trusted_until = trusted_until
+        self.trusted_until = trusted_until
         self._waiting.extend(batch)
         return bool(batch)
 
     def _take_over(self) -> bool:
-        self._waiting.extend(self._pool.take_over(self))
-        return bool(self._waiting)
+        taken = self._pool.take_over(self)
+        if taken is None:
+            return False
+        job, self.trusted_until = taken
+        self._waiting.append(job)
+        return True
 
     def _run_batch(self) -> None:
         while not self._pool.stopping.is_set():
+            if self.done and self._flush_is_due():
+                # Before the next job is taken: this may wait out an outage, and a lease with it.
+                self._flush()
+                continue
             try:
                 job = self._waiting.popleft()
             except IndexError:
                 break
-            if time.monotonic() > self._trusted_until:
+            if time.monotonic() > self.trusted_until:
                 # Suspended for longer than the lease: another worker may hold this job by now.
                 log.warning(
                     LogEvent.LEASE_LOST, extra={"job_id": job.id, "type": job.type}
                 )
                 continue
-            if self._done and self._flush_before(job):
-                self._flush()
             self._execute(job)
-        else:
-            self._pool.give_back(self.pop_all_waiting())
+        for job in self.pop_all_waiting():
+            self.done.add(job, NOT_BEGUN)
         self._flush()
 
     def _execute(self, job: LeasedJob) -> None:
@@ -140,38 +147,32 @@ class WorkerThread(threading.Thread):
         if self._pool.stopping.is_set():
             execution.context.notify_stop()
         outcome = execution.run()
-        now = time.monotonic()
-        self._pool.estimates.record(
-            job.type, job.queue, now - execution.context.started
-        )
-        with self._done_lock:
-            if outcome is not None:
-                if not self._done:
-                    self._done_since = now
-                self._done.append((job, outcome))
-            self.execution = None
+        seconds = time.monotonic() - execution.context.started
+        self._pool.estimates.record(job.type, job.queue, seconds)
+        # In this order, so that a job whose handler has ended is never given back as interrupted.
+        self.execution = None
+        if outcome is not None:
+            self.done.add(job, outcome)
 
-    def _flush_before(self, job: LeasedJob) -> bool:
-        return (
-            self._pool.estimates.cost(job.type) >= _SLOW
-            or time.monotonic() - self._done_since >= FLUSH_AFTER
-        )
+    def _flush_is_due(self) -> bool:
+        if self.done.age() >= FLUSH_AFTER:
+            return True
+        try:
+            upcoming = self._waiting[0]
+        except IndexError:
+            return False
+        return self._pool.estimates.cost(upcoming.type) >= _SLOW
 
     def _flush(self) -> None:
         """Write what is done; while the database is away, hold it in memory and try again."""
-        while self._done:
+        while self.done:
             try:
-                self.flush_done(self._connection)
+                self.done.flush(self._connection)
             except UNAVAILABLE as error:
                 # Not on the pool's stop event: a stop must not turn this into a busy loop.
                 threading.Event().wait(self._outage.failed(error))
             else:
                 self._outage.passed()
-
-    def flush_done(self, connection: QueueConnection) -> None:
-        """Write the outcomes so far. Also called by the pool, while this thread is in a slow handler."""
-        with self._done_lock:
-            write(connection, self._done, worker=self._pool.worker)
 
     def running_for(self) -> float:
         """Seconds since the execution under way began; 0 where there is none."""
@@ -179,14 +180,12 @@ class WorkerThread(threading.Thread):
         return time.monotonic() - execution.context.started if execution else 0.0
 
     def has_work(self) -> bool:
-        return self.execution is not None or bool(self._waiting) or bool(self._done)
+        return self.execution is not None or bool(self._waiting) or bool(self.done)
 
     def held(self) -> list[LeasedJob]:
-        with self._done_lock:
-            held = [job for job, _ in self._done]
-            if self.execution is not None:
-                held.append(self.execution.job)
-        return held + list(self._waiting)
+        execution = self.execution
+        running = [] if execution is None else [execution.job]
+        return [*running, *self._waiting, *self.done.jobs()]
 
     def pop_last_waiting(self) -> LeasedJob | None:
         """Take the job that this thread would run last, or None."""
@@ -202,10 +201,10 @@ class WorkerThread(threading.Thread):
             jobs.append(job)
         return jobs
 
-    def extended(self, trusted_until: float, lost: Collection[uuid.UUID]) -> None:
+    def extended(self, trusted_until: float, lost: Collection[LeaseKey]) -> None:
         """Take in a heartbeat; see :meth:`jobs.pool.Pool.extended`."""
         execution = self.execution
-        if execution is not None and execution.job.id in lost:
+        if execution is not None and execution.job.key in lost:
             log.warning(
                 LogEvent.LEASE_LOST,
                 extra={
@@ -215,9 +214,9 @@ class WorkerThread(threading.Thread):
                 },
             )
             execution.context.notify_lease_lost()
-        for job in [job for job in list(self._waiting) if job.id in lost]:
+        for job in [job for job in list(self._waiting) if job.key in lost]:
             try:
                 self._waiting.remove(job)
             except (ValueError, IndexError):
                 continue  # taken by its thread in the meantime; its result is fenced
-        self._trusted_until = max(self._trusted_until, trusted_until)
+        self.trusted_until = max(self.trusted_until, trusted_until)

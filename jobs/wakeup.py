@@ -43,10 +43,11 @@ class Notifier:
         with self._condition:
             self._queues.update(queues)
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, name="acw-notify", daemon=True
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread
             self._condition.notify_all()
 
     def close(self, timeout: float) -> None:

@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -169,7 +169,8 @@ class Cluster:
         self._ensure_database()
 
     def _stop(self, mode: str) -> None:
-        if postmaster.read(self.data_dir) is None:
+        server = postmaster.read(self.data_dir)
+        if server is None:
             return
         user = server_user.for_data_dir(self.data_dir)
         if user:
@@ -185,6 +186,9 @@ class Cluster:
             raise ClusterError(
                 f"PostgreSQL did not stop in {self.data_dir}: {stopped.stderr.strip()}"
             )
+        if server.socket_dir != self.data_dir:
+            with suppress(OSError):  # not empty after a crash, or gone
+                server.socket_dir.rmdir()
 
     def _initialise(self, user: ServerUser | None) -> None:
         version_file = self.data_dir / "PG_VERSION"

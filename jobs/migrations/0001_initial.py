@@ -21,6 +21,13 @@ ATTEMPTS_GO_WITH_THEIR_JOB = """
 ALTER TABLE job_attempts ADD CONSTRAINT job_attempts_job_id_fk
     FOREIGN KEY (job_id) REFERENCES jobs (id) ON DELETE CASCADE;
 """
+# Infinity and years that Python does not have could be stored, and would fail whoever reads the row.
+TIMES_CAN_BE_READ = """
+ALTER TABLE jobs ADD CONSTRAINT jobs_times_readable CHECK (
+    run_at BETWEEN '0002-01-01' AND '9998-12-31'
+    AND created_at BETWEEN '0002-01-01' AND '9998-12-31'
+);
+"""
 PAYLOAD_IS_AN_OBJECT = """
 ALTER TABLE jobs ADD CONSTRAINT jobs_payload_is_object CHECK (jsonb_typeof(payload) = 'object');
 """
@@ -123,5 +130,6 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(STORAGE, migrations.RunSQL.noop),
         migrations.RunSQL(ATTEMPTS_GO_WITH_THEIR_JOB, migrations.RunSQL.noop),
+        migrations.RunSQL(TIMES_CAN_BE_READ, migrations.RunSQL.noop),
         migrations.RunSQL(PAYLOAD_IS_AN_OBJECT, migrations.RunSQL.noop),
     ]

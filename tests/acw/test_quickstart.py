@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
 from acw import env
 from acw.embedded.cluster import Cluster
 from acw.quickstart import AddressError, check_address
+from tests.cluster import THROWAWAY
 
 ROOT = Path(__file__).resolve().parents[2]
 Start = Callable[..., subprocess.Popen[str]]
@@ -148,6 +150,23 @@ def test_without_jobs_there_is_only_the_web_server(start: Start):
     assert "no worker, as JOBS_ENABLED is false" in said
     assert "jobs | " not in said
     assert stop(process, signal.SIGTERM)[0] == 0
+
+
+def test_runs_on_a_server_of_the_users_own(start: Start, state: Path, port: int):
+    server = Cluster(state.with_name("own") / "postgres", settings=THROWAWAY)
+    server.ensure_running()
+    where = server.connection_parameters()
+    process = start(
+        DATABASE_URL=f"postgresql:///postgres?host={where['host']}&user={where['user']}",
+        SECRET_KEY="signs-nothing",
+        ACW_ENCRYPTION_KEYS=Fernet.generate_key().decode(),
+    )
+    said = read_until(process, "Console:")
+    assert "without the demo: ACW_GIT_PROTOCOLS does not have file" in said
+    assert get(port, "/admin/login/")[0] == 200  # and no redirect to HTTPS
+    assert stop(process, signal.SIGTERM)[0] == 0
+    assert server.is_running()
+    assert server.release()
 
 
 def test_a_port_in_use_is_an_error_before_anything_is_started(

@@ -59,7 +59,7 @@ def rows_of_every_kind() -> None:
                 lease_until, payload)
             SELECT gen_random_uuid(), 'test.noop', (ARRAY['default', 'a', 'b'])[n %% 3 + 1],
                 n %% 4, kind.status, now() + kind.due, kind.completed_at, kind.lease_until, '{}'
-            FROM generate_series(1, 4000) AS n
+            FROM generate_series(1, 20000) AS n
             CROSS JOIN (VALUES
                 ('pending', interval '-1 hour', NULL::timestamptz, NULL::timestamptz),
                 ('pending', interval '1 hour', NULL, NULL),

@@ -197,7 +197,7 @@ class TestPlan:
             for node in nodes
             if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]
         ]
-        assert {node.get("Index Name") for node in scans} == {"jobs_due", "jobs_pkey"}
+        assert not [node for node in scans if node["Node Type"] == "Seq Scan"]
         due = next(node for node in scans if node.get("Index Name") == "jobs_due")
         for column in ("queue", "priority", "run_at"):
             assert column in due["Index Cond"]

@@ -69,7 +69,8 @@ def test_without_a_time_a_job_is_due_at_once_on_the_databases_clock() -> None:
     [
         ({"run_at": dt.datetime(2026, 1, 1)}, "run_at: must have a time zone"),  # noqa: DTZ001
         ({"priority": 9}, "priority: must be one of"),
-        ({"max_attempts": 0}, "max_attempts: must be at least 1"),
+        ({"max_attempts": 0}, "max_attempts: must be from 1"),
+        ({"max_attempts": 2**31}, "max_attempts: must be from 1"),
         ({"queue": ""}, "queue: must not be empty"),
         ({"queue": "q" * 301}, "queue: 301 characters, at most 300"),
         ({"ref_id": "a\x00b"}, "ref_id: must not hold a NUL"),

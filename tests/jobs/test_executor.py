@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from jobs.context import JobContext
 from jobs.exceptions import LeaseLost, Permanent, Snooze
 from jobs.executor import execute
 from jobs.models import Status
-from jobs.outcomes import COMPLETED, Outcome
+from jobs.outcomes import COMPLETED, LONGEST_DELAY, Outcome
 from jobs.thread import Execution
 from tests.jobs.support import leased_job
 
@@ -226,3 +227,37 @@ def test_queries_of_debug_mode_do_not_pile_up(settings: Settings, db: None) -> N
     run(query)
     assert len(connection.queries) == 0
     assert sys.getsizeof(connection.queries_log) < 100_000
+
+
+@dataclass
+class Picky:
+    a: int
+
+    def __post_init__(self) -> None:
+        raise KeyError(self.a)
+
+
+def test_a_payload_that_refuses_itself_is_dead() -> None:
+    def handler(context: JobContext, payload: Picky) -> None: ...
+
+    outcome = run(handler, payload='{"a": 1}')
+    assert outcome is not None
+    assert outcome.status == Status.DEAD
+
+
+class Endless(Exception):
+    retry_after = dt.timedelta.max
+
+
+class Broken(Exception):
+    @property
+    def retry_after(self) -> dt.timedelta:
+        raise ValueError("broken")
+
+
+@pytest.mark.parametrize("error", [Endless(), Broken(), Snooze(dt.timedelta.max)])
+def test_no_delay_that_is_asked_for_can_break_the_worker(error: Exception) -> None:
+    outcome = run(raising(error))
+    assert outcome is not None
+    assert outcome.status == Status.PENDING
+    assert outcome.delay <= LONGEST_DELAY

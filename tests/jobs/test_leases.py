@@ -65,7 +65,9 @@ class TestFencing:
                 leases.finish(transaction_connection, [(stale, outcome)], worker="w1")
                 == set()
             )
-        assert leases.extend(transaction_connection, [stale], 60 * MINUTE) == {stale.id}
+        assert leases.extend(transaction_connection, [stale], 60 * MINUTE) == {
+            stale.key
+        }
         assert Job.objects.values().get() == before
         assert Attempt.objects.count() == 0
         assert leases.complete(transaction_connection, [current]) == {current.id}
@@ -153,7 +155,7 @@ class TestExtend:
         batch = claims.claim(transaction_connection, claim_for(lease=MINUTE))
         leases.complete(transaction_connection, [batch[0]])
         lost = leases.extend(transaction_connection, batch, 60 * MINUTE)
-        assert lost == {batch[0].id}
+        assert lost == {batch[0].key}
         until = Job.objects.running().values_list("lease_until", flat=True)
         assert len(set(until)) == 1
         assert Job.objects.filter(lease_until__gt=Now() + 59 * MINUTE).count() == 2
@@ -167,7 +169,7 @@ class TestExtend:
         leases.complete(second_connection, [leased])
         assert leases.extend(queue_connection, [leased], MINUTE) == set()
         second_connection.execute("COMMIT", [])
-        assert leases.extend(queue_connection, [leased], MINUTE) == {leased.id}
+        assert leases.extend(queue_connection, [leased], MINUTE) == {leased.key}
 
 
 def test_only_expired_leases_are_locked_for_the_reaper(
@@ -182,6 +184,6 @@ def test_only_expired_leases_are_locked_for_the_reaper(
 
 def test_expired_leases_are_found_among_the_running_only(db: None) -> None:
     rows_of_every_kind()
-    plan = explain(leases._EXPIRED, {"most": 100})
+    plan = explain(leases._EXPIRED, {"most": 100, "after": leases.FIRST})
     assert "jobs_running" in plan
     assert "Seq Scan" not in plan

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -11,6 +12,10 @@ from jobs.enqueue import enqueue
 from jobs.models import Attempt, Job, RunnerState, Status, WorkerProcess
 
 pytestmark = pytest.mark.django_db
+
+
+def _sql(text: str) -> RawSQL:
+    return RawSQL(text, [])  # noqa: S611 (constants)
 
 
 def test_the_columns_that_operators_query_are_there_by_name() -> None:
@@ -57,6 +62,9 @@ def test_the_columns_that_operators_query_are_there_by_name() -> None:
         ({"status": Status.RUNNING}, "jobs_lease_set_when_running"),
         ({"lease_until": Now()}, "jobs_lease_set_when_running"),
         ({"payload": [1]}, "jobs_payload_is_object"),
+        ({"run_at": _sql("'infinity'::timestamptz")}, "jobs_times_readable"),
+        ({"created_at": _sql("'-infinity'::timestamptz")}, "jobs_times_readable"),
+        ({"run_at": _sql("'20000-01-01'::timestamptz")}, "jobs_times_readable"),
     ],
 )
 def test_a_row_that_makes_no_sense_is_refused_by_the_table(

@@ -3,13 +3,15 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from jobs.connection import QueueConnection
 from jobs.context import JobContext
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.models import Attempt, Job, Status
@@ -165,6 +167,7 @@ def test_a_stop_gives_back_what_was_not_begun_and_tells_what_runs(
     pool.start()
     assert gate.began.acquire(timeout=PATIENCE)
     pool.stop()
+    pool.flush()
     assert pool.join(_soon())
     running.refresh_from_db()
     assert running.status == Status.COMPLETED
@@ -185,6 +188,7 @@ def test_a_handler_that_does_not_stop_is_abandoned_and_writes_nothing_more(
     pool.stop()
     assert not pool.join(0)
     assert [job.id for job in pool.abandon()] == [job.id]
+    pool.flush()
     job.refresh_from_db()
     assert (job.status, job.attempts, job.leased_by) == (Status.PENDING, 0, None)
     assert Attempt.objects.get().error.startswith("interrupted")
@@ -217,7 +221,7 @@ def test_a_lost_lease_reaches_the_handlers_context(
     job = enqueue("test.gate")
     pool.wake()
     assert gate.began.acquire(timeout=PATIENCE)
-    pool.extended(_soon(), [job.id])
+    pool.extended(_soon(), {(job.id, 1)})
     assert gate.contexts[0].lease_lost
 
 
@@ -240,5 +244,55 @@ def test_a_thread_with_nothing_to_spare_is_not_robbed(pools: list[Pool]) -> None
     pool = a_pool(pools, threads=2, start=False)
     idle, other = pool.threads
     other._waiting.append(leased_job())
-    assert pool.take_over(idle) == []
+    assert pool.take_over(idle) is None
     other._waiting.clear()
+
+
+def test_what_cannot_be_given_back_now_is_held_until_it_can(
+    pools: list[Pool], gate: Gate, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.pool.STUCK_AFTER", 0.0)
+    pool = a_pool(pools, start=False)
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    enqueue("test.gate")
+    waiting = set(enqueue_many([NewJob(type=noop) for _ in range(5)]))
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "jobs.leases.finish", _raising(psycopg.OperationalError("gone"))
+        )
+        with pytest.raises(psycopg.OperationalError):
+            pool.tend()
+    assert waiting <= {job.id for job in pool.held()}
+    assert pool.has_unwritten()
+    pool.tend()
+    assert set(Job.objects.pending().values_list("id", flat=True)) == waiting
+    assert not pool.has_unwritten()
+
+
+def _raising(error: Exception) -> Callable[..., None]:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_write_that_is_blocked_does_not_keep_the_heartbeat_from_looking(
+    pools: list[Pool], gate: Gate, queue_connection: QueueConnection
+) -> None:
+    """As when an operator's transaction has the row."""
+    pool = a_pool(pools)
+    job = enqueue("test.gate")
+    pool.wake()
+    assert gate.began.acquire(timeout=PATIENCE)
+    queue_connection.execute("BEGIN", [])
+    queue_connection.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", [job.id])
+    gate.go.set()
+    wait_until(lambda: pool.threads[0].done, "the job is done and waits to be written")
+    assert [held.id for held in pool.held()] == [job.id]
+    queue_connection.execute("COMMIT", [])
+    wait_until(
+        lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "it is written"
+    )

@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from jobs import leases
+from jobs import claims, leases
 from jobs.enqueue import NewJob, enqueue_many
 from jobs.events import LogEvent
 from jobs.models import Job, Status
@@ -71,7 +71,7 @@ def test_a_job_that_waited_longer_than_its_lease_is_not_begun(
     called: list[int] = []
     job_handler("test.count")(lambda context, payload: called.append(1))
     thread._waiting.append(leased_job(type="test.count"))
-    thread._trusted_until = time.monotonic() - 1
+    thread.trusted_until = time.monotonic() - 1
     with caplog.at_level(logging.WARNING, logger="jobs"):
         thread._run_batch()
     assert called == []
@@ -81,7 +81,7 @@ def test_a_job_that_waited_longer_than_its_lease_is_not_begun(
 def test_lost_leases_are_dropped_before_they_begin(thread: WorkerThread) -> None:
     kept, lost = leased_job(), leased_job()
     thread._waiting.extend([kept, lost])
-    thread.extended(time.monotonic() + 60, {lost.id})
+    thread.extended(time.monotonic() + 60, {lost.key})
     assert thread.held() == [kept]
 
 
@@ -103,3 +103,31 @@ def test_outcomes_are_held_while_the_database_is_away_and_written_once_it_is_bac
     wait_until(lambda: not thread.is_alive(), "the thread ended")
     assert Job.objects.count_by_status() == {Status.COMPLETED: 3}
     assert set(Job.objects.values_list("lease_seq", flat=True)) == {1}
+
+
+def test_the_news_of_an_older_lease_do_not_touch_a_newer_one(
+    thread: WorkerThread,
+) -> None:
+    """The same job may have been given back and claimed again since the heartbeat looked."""
+    job = leased_job(lease_seq=2)
+    thread._waiting.append(job)
+    thread.extended(time.monotonic() + 60, {(job.id, 1)})
+    assert thread.held() == [job]
+
+
+def test_a_claim_that_failed_is_not_taken_for_an_empty_queue(
+    thread: WorkerThread, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter(range(3))
+    really_claim = claims.claim
+
+    def claim(*args: object) -> object:
+        if next(failures, None) is not None:
+            raise psycopg.OperationalError("gone")
+        return really_claim(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claims, "claim", claim)
+    enqueue_many([NewJob(type=noop) for _ in range(5)])
+    thread.start()
+    thread.join(60)
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 5}

@@ -120,6 +120,13 @@ def test_a_stopped_server_is_started_again(cluster: Cluster):
     assert answer(cluster) == 42
 
 
+def test_a_socket_directory_apart_goes_with_the_server(cluster: Cluster):
+    sockets = Path(cluster.connection_parameters()["host"])
+    assert sockets != cluster.data_dir
+    cluster.stop()
+    assert not sockets.exists()
+
+
 def test_stopping_a_stopped_server_is_fine(cluster: Cluster):
     cluster.stop()
     cluster.stop()
