@@ -12,7 +12,8 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 
 # UPGRADE=1 takes newer releases; without it, what is pinned stays where pyproject.toml allows it.
-COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+# The certificates of the machine, as pip takes them, also those that a company has added.
+COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml
 
 .PHONY: help setup run test check lock compile clean
