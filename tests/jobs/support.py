@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import uuid
 from typing import Any
 
 from django.db import connection
 
+from jobs import claims
 from jobs.claims import Claim
+from jobs.connection import Executes
+from jobs.enqueue import NewJob, enqueue_many
 from jobs.identifiers import uuid7
 from jobs.leases import LeasedJob
 
@@ -28,6 +32,17 @@ def claim_for(
         queues=queues or {"default": 100},
         costs=dict.fromkeys(types, cost),
     )
+
+
+def add(count: int = 1, **fields: Any) -> list[uuid.UUID]:
+    """Enqueue jobs that do nothing; return their ids."""
+    return enqueue_many([NewJob(type="test.noop", **fields) for _ in range(count)])
+
+
+def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
+    """Lease the one job that is due."""
+    (job,) = claims.claim(connection, claim_for(worker, queues={"default": 1}))
+    return job
 
 
 def leased_job(**values: Any) -> LeasedJob:

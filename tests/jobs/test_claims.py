@@ -13,25 +13,16 @@ from django.utils import timezone
 
 from jobs import claims
 from jobs.connection import Executes, QueueConnection, TransactionConnection
-from jobs.enqueue import NewJob, enqueue, enqueue_many
+from jobs.enqueue import enqueue
 from jobs.leases import LeasedJob
 from jobs.models import Job, Priority, Status, WorkerProcess
-from tests.jobs.support import claim_for, explain, rows_of_every_kind
+from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
 
 MINUTE = dt.timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)
 def types(noop: str) -> None: ...
-
-
-def add(count: int = 1, **fields: object) -> list[uuid.UUID]:
-    return enqueue_many([NewJob(type="test.noop", **fields) for _ in range(count)])  # type: ignore[arg-type]
-
-
-def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
-    (job,) = claims.claim(connection, claim_for(worker, queues={"default": 1}))
-    return job
 
 
 class TestClaim:

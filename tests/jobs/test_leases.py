@@ -1,33 +1,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 
 import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs import claims, leases, outcomes
-from jobs.connection import Executes, QueueConnection, TransactionConnection
-from jobs.enqueue import NewJob, enqueue_many
-from jobs.leases import LeasedJob
+from jobs.connection import QueueConnection, TransactionConnection
 from jobs.models import Attempt, Job, Status
-from tests.jobs.support import claim_for, explain, rows_of_every_kind
+from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
 
 MINUTE = dt.timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)
 def types(noop: str) -> None: ...
-
-
-def add(count: int = 1, **fields: object) -> list[uuid.UUID]:
-    return enqueue_many([NewJob(type="test.noop", **fields) for _ in range(count)])  # type: ignore[arg-type]
-
-
-def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
-    (job,) = claims.claim(connection, claim_for(worker, queues={"default": 1}))
-    return job
 
 
 class TestFencing:
