@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from jobs import backoff, leases, outcomes
-from jobs.connection import UNAVAILABLE, QueueConnection, TransactionConnection
+from jobs.connection import QueueConnection, TransactionConnection, is_away
 from jobs.events import LogEvent
 from jobs.finisher import announce_death
 from jobs.heartbeat import alive_within
@@ -65,9 +65,9 @@ def _reap_isolated(job: ExpiredLease) -> str:
     try:
         with transaction.atomic():
             return _reap(job)
-    except UNAVAILABLE:
-        raise
-    except DatabaseError:
+    except DatabaseError as error:
+        if is_away(error):
+            raise
         log.exception(
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
         )

@@ -18,7 +18,6 @@ from django.db.models.functions import Now
 
 from notify import audit
 from notify.dispatch import Event, dispatch
-from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import holds, hosts, inspection, paths, topics, worktrees
 from workspaces.events import LogEvent
@@ -184,12 +183,7 @@ def _blocked_event(worktree: Worktree, reason: str) -> Event:
             "or delete this, and it is removed by the next run; acquire and release it to keep it in use."
         ),
         data={
-            "url": admin_page(worktree),
-            "workspace_id": workspace.pk,
-            "workspace": workspace.name,
-            "worktree_id": worktree.pk,
-            "branch": worktree.branch,
-            "path": worktree.path,
+            **topics.about(worktree),
             "reason": reason,
         },
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from notify.links import admin_page
 from notify.topics import define
+from workspaces.models import Worktree
 
 SYNC_FAILED = define(
     "workspace.sync_failed",
@@ -27,3 +31,16 @@ PRUNE_BLOCKED = define(
     description="A worktree is past its time and was not removed, because of changes that are "
     "not committed or commits that are not pushed. Told again only when these change.",
 )
+
+
+def about(worktree: Worktree) -> dict[str, Any]:
+    """What the data of every event about a worktree says of it."""
+    workspace = worktree.workspace
+    return {
+        "url": admin_page(worktree),
+        "workspace_id": workspace.pk,
+        "workspace": workspace.name,
+        "worktree_id": worktree.pk,
+        "branch": worktree.branch,
+        "path": worktree.path,
+    }

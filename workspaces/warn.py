@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from notify.dispatch import Event, dispatch
-from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import topics
 from workspaces.events import LogEvent
@@ -74,12 +73,7 @@ def _event(worktree: Worktree) -> Event:
             "work that is not committed or not pushed keeps it from being removed."
         ),
         data={
-            "url": admin_page(worktree),
-            "workspace_id": workspace.pk,
-            "workspace": workspace.name,
-            "worktree_id": worktree.pk,
-            "branch": worktree.branch,
-            "path": worktree.path,
+            **topics.about(worktree),
             "last_used_at": worktree.last_used_at.isoformat(),
             "prune_after": at.isoformat(),
         },

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from notify.models import Notification
 from tests.workspaces.remote import Remote, git, make_template
 from tests.workspaces.witness import Lifeline, Tripwire
-from workspaces import clones, holds
+from workspaces import clones, holds, paths
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
 
@@ -104,3 +104,15 @@ def make_idle(worktree: Worktree, **duration: float) -> None:
     Worktree.objects.filter(pk=worktree.pk).update(
         last_used_at=Now() - dt.timedelta(**duration)
     )
+
+
+@pytest.fixture
+def path(worktree: Worktree) -> Path:
+    """The directory of the worktree, which has been idle for 31 days."""
+    make_idle(worktree, days=31)
+    return Path(worktree.path)
+
+
+@pytest.fixture
+def trash(worktree: Worktree, repository: Repository) -> Path:
+    return paths.trash_path(repository.directory, worktree.pk)

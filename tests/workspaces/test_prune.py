@@ -11,7 +11,7 @@ from notify.models import AuditEntry
 from tests.workspaces.conftest import Told, make_idle
 from tests.workspaces.factories import AdminFactory, UserFactory
 from tests.workspaces.remote import commit, git
-from workspaces import holds, paths, prune, worktrees
+from workspaces import holds, prune, worktrees
 from workspaces.exceptions import (
     WrongHost,
 )
@@ -20,18 +20,6 @@ from workspaces.prune import Outcome, prune_worktree
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def path(worktree: Worktree) -> Path:
-    """The directory of the worktree, which has been idle for 31 days."""
-    make_idle(worktree, days=31)
-    return Path(worktree.path)
-
-
-@pytest.fixture
-def trash(worktree: Worktree, repository: Repository) -> Path:
-    return paths.trash_path(repository.directory, worktree.pk)
 
 
 def test_directory_registration_and_row_go_and_the_branch_stays(

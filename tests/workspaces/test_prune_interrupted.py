@@ -25,18 +25,6 @@ from workspaces.repository import Repository
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def path(worktree: Worktree) -> Path:
-    """The directory of the worktree, which has been idle for 31 days."""
-    make_idle(worktree, days=31)
-    return Path(worktree.path)
-
-
-@pytest.fixture
-def trash(worktree: Worktree, repository: Repository) -> Path:
-    return paths.trash_path(repository.directory, worktree.pk)
-
-
 def test_a_clone_that_is_away_is_no_reason_to_forget_a_row(
     worktree: Worktree, path: Path, repository: Repository
 ):
