@@ -127,8 +127,15 @@ def test_a_bad_setting_stops_it_with_one_line(install: Install) -> None:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Cluster]:
-    """A server that the test may stop, unlike the one that all tests share."""
-    cluster = Cluster(tmp_path / "postgres", database="acw", settings=THROWAWAY)
+    """A server that the test may stop, unlike the one that all tests share.
+
+    It waits for its commits: what was committed must outlive an immediate stop.
+    """
+    cluster = Cluster(
+        tmp_path / "postgres",
+        database="acw",
+        settings={**THROWAWAY, "synchronous_commit": "on"},
+    )
     cluster.ensure_running()
     yield cluster
     cluster.stop()
