@@ -7,9 +7,10 @@ from typing import Any
 from django.core.checks import CheckMessage, Warning, register  # noqa: A004 - its name
 
 from acw import env
+from jobs.checks import WORKER
 
 
-@register()
+@register(WORKER)
 def check_unknown_variables(**_: Any) -> list[CheckMessage]:
     """acw.W001: a slip in a variable's name would leave the default in force."""
     return [

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from cryptography.fernet import Fernet
-
 from acw import durations
+from notify import encryption
 from notify.exceptions import InvalidSecret
 from notify.signing import (
     SECRET_MAX_BYTES,
@@ -103,10 +102,8 @@ def _web_url(value: str) -> str:
 def _fernet_keys(value: str) -> list[str]:
     keys = _items(value)
     for number, key in enumerate(keys, start=1):
-        try:
-            Fernet(key)
-        except ValueError:
-            raise ValueError(f"key {number} of {len(keys)} is no Fernet key") from None
+        if not encryption.is_key(key):
+            raise ValueError(f"key {number} of {len(keys)} is no Fernet key")
     return keys
 
 

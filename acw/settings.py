@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import socket
 
-import django_stubs_ext
-from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
@@ -17,9 +15,7 @@ from acw import database, env, kinds, local_secrets, logs
 from acw.base_settings import *  # noqa: F403 - they are settings of this module too
 from acw.base_settings import BASE_DIR
 from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG, INTERVAL
-
-# So that `admin.ModelAdmin[Job]` can be written; Django itself cannot subscript it.
-django_stubs_ext.monkeypatch()
+from notify import encryption
 
 env.load_file(BASE_DIR)
 
@@ -75,9 +71,7 @@ ACW_ENCRYPTION_KEYS = env.read(
     secret=True,
     required=not EMBEDDED,
 ) or [
-    local_secrets.kept_secret(
-        ACW_STATE_DIR / "encryption_key", make=lambda: Fernet.generate_key().decode()
-    )
+    local_secrets.kept_secret(ACW_STATE_DIR / "encryption_key", make=encryption.new_key)
 ]
 ACW_LOG_FORMAT = env.read(
     "ACW_LOG_FORMAT", kinds.choice("text", "json"), default="text"

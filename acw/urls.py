@@ -9,6 +9,9 @@ from django.views.generic import RedirectView
 from acw import views
 from acw.signin import SignIn, SignOut
 
+# Fills the site, whose addresses are taken below; see ConsoleConfig.
+admin.autodiscover()
+
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),

@@ -21,13 +21,17 @@ from jobs.models import NAME_MAX_LENGTH, QUEUE_MAX_LENGTH
 from jobs.pool import STUCK_AFTER
 from jobs.registry import JobType, Runner
 
+WORKER = "worker"
+"""The tag of the checks that ``runjobs`` makes at its start: those of what a worker uses. ``manage.py check`` makes
+all, and for that loads the pages."""
+
 SHORTEST_LEASE = 2 * dt.timedelta(seconds=STUCK_AFTER)
 """Shorter, and jobs that wait behind a slow one are not given back in time."""
 
 SAFE_LEASE = dt.timedelta(seconds=10)
 
 
-@register()
+@register(WORKER)
 def check_lease_timeout(**_: Any) -> Iterable[CheckMessage]:
     """jobs.E001, jobs.W001."""
     lease: dt.timedelta = settings.JOBS_JOB_REAPER_LEASE_TIMEOUT
@@ -51,7 +55,7 @@ def check_lease_timeout(**_: Any) -> Iterable[CheckMessage]:
     return []
 
 
-@register()
+@register(WORKER)
 def check_runners(**_: Any) -> Iterable[CheckMessage]:
     """jobs.E002."""
     return [
@@ -80,7 +84,7 @@ def _check_runner(runner: Runner) -> Iterator[CheckMessage]:
         )
 
 
-@register()
+@register(WORKER)
 def check_job_types(**_: Any) -> Iterable[CheckMessage]:
     """jobs.E003, jobs.E004."""
     return [

@@ -6,18 +6,29 @@ On the database's clock, in one statement a batch.
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.connection import Executes
-from jobs.leases import LeasedJob
+from jobs.leases import Completion, LeasedJob
 from jobs.models import Priority
 
 BATCH_SECONDS = 0.1
 """How much work one claim takes: nobody waits longer than this behind the jobs of one batch."""
 
-LARGEST_BATCH = 100
+LARGEST_BATCH = 500
+LARGEST_BATCH_BYTES = 4_000_000
+"""Of payloads, as they are stored: no batch of large ones fills the worker's memory."""
+
+_FRONT = 1_000
+"""So many of the longest due jobs of each queue and priority are looked at for types that nobody knows."""
+
+_LEVELS = list(Priority.values)
+_NO_FLOOR = "-infinity"
+_FLOORS = ", ".join(f"%(floors_{level})s::timestamptz[]" for level in _LEVELS)
+_NAMES = ", ".join(f"floor_{level}" for level in _LEVELS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +36,16 @@ class Claim:
     """What a worker asks for.
 
     ``costs`` maps each type that it has a handler for to the seconds that one such job takes; ``queues`` maps each
-    queue that it serves to the most jobs to take from it at once.
+    queue that it serves to the most jobs to take from it at once. ``floors`` maps a queue and a priority to the
+    ``run_at`` before which it need not look; see :mod:`jobs.floors`.
     """
 
     worker: str
     lease: dt.timedelta
     queues: Mapping[str, int]
     costs: Mapping[str, float]
-    budget: float = field(default=BATCH_SECONDS)
+    floors: Mapping[tuple[str, int], dt.datetime] = field(default_factory=dict)
+    budget: float = BATCH_SECONDS
 
 
 # An array, since the planner takes a batch for thousands of rows and would rather read the whole table. least() keeps a row whose attempts are at the end of their range from stalling the batch.
@@ -40,26 +53,24 @@ _LEASE_BATCH = """UPDATE jobs
 SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
     lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
 WHERE jobs.id = ANY (ARRAY(SELECT id FROM batch))
-RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts,
-    lease_seq, run_at, created_at, started_at
+RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts, lease_seq, run_at, created_at
 """
 
 # The inner query takes at most n rows of each queue, level by level, in index order: it never sorts and never
 # touches a row that is not due. MATERIALIZED, since a plain IN (SELECT … LIMIT) may be run
 # more than once by the planner and so take more than was asked for. Of what it found, the batch
 # is what fits into the budget: a slow job ends a batch, so that nothing waits behind it.
-_DUE_BATCH = """
-WITH due AS MATERIALIZED (
-    SELECT found.id, found.type, found.priority, found.run_at
-    FROM unnest(%(queues)s::text[], %(limits)s::int[]) AS wanted (queue, most)
+_DUE_BATCH = f"""due AS MATERIALIZED (
+    SELECT found.id, found.type, found.priority, found.run_at, found.bytes
+    FROM unnest(%(queues)s::text[], %(limits)s::int[], {_FLOORS}) AS wanted (queue, most, {_NAMES})
     CROSS JOIN LATERAL (
-        SELECT level_jobs.id, level_jobs.type, level_jobs.priority, level_jobs.run_at
-        FROM unnest(%(levels)s::smallint[]) AS level (priority)
+        SELECT level_jobs.id, level_jobs.type, level_jobs.priority, level_jobs.run_at, level_jobs.bytes
+        FROM unnest(%(levels)s::smallint[], ARRAY[{_NAMES}]) AS level (priority, floor)
         CROSS JOIN LATERAL (
-            SELECT id, type, priority, run_at
+            SELECT id, type, priority, run_at, pg_column_size(payload) AS bytes
             FROM jobs
             WHERE status = 'pending' AND queue = wanted.queue AND priority = level.priority
-                AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
+                AND run_at >= level.floor AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
             ORDER BY run_at, id
             LIMIT wanted.most
             FOR NO KEY UPDATE SKIP LOCKED
@@ -68,35 +79,50 @@ WITH due AS MATERIALIZED (
     ) AS found
 ), batch AS MATERIALIZED (
     SELECT id FROM (
-        SELECT due.id, sum(cost.seconds) OVER (
-            ORDER BY due.priority, due.run_at, due.id ROWS UNBOUNDED PRECEDING
-        ) - cost.seconds AS seconds_before
+        SELECT due.id, sum(cost.seconds) OVER earlier - cost.seconds AS seconds_before,
+            sum(due.bytes) OVER earlier - due.bytes AS bytes_before
         FROM due
         JOIN unnest(%(types)s::text[], %(seconds)s::float8[]) AS cost (type, seconds)
             ON cost.type = due.type
+        WINDOW earlier AS (ORDER BY due.priority, due.run_at, due.id ROWS UNBOUNDED PRECEDING)
     ) AS ranked
-    WHERE seconds_before < %(budget)s
-)
-"""
-_CLAIM = _DUE_BATCH + _LEASE_BATCH
+    WHERE seconds_before < %(budget)s AND bytes_before < %(bytes)s
+)"""  # noqa: S608 (put together from the priorities, nothing of a caller's)
+_CLAIM = f"WITH {_DUE_BATCH} {_LEASE_BATCH}"
 
 # A type that no living worker announces, due for longer than the grace: any worker may take it, so
 # that it fails aloud instead of lying there. job_workers tells a missing handler from a mere backlog.
+# As nobody claims them they come to lie at the front of their queue and priority, and only there they are looked for,
+# however long the backlog is.
 _UNKNOWN_BATCH = """
-WITH batch AS MATERIALIZED (
+WITH front AS MATERIALIZED (
+    SELECT first.id, first.type
+    FROM unnest(%(queues)s::text[]) AS wanted (queue)
+    CROSS JOIN unnest(%(levels)s::smallint[]) AS level (priority)
+    CROSS JOIN LATERAL (
+        SELECT id, type FROM jobs
+        WHERE status = 'pending' AND queue = wanted.queue AND priority = level.priority
+            AND run_at <= statement_timestamp() - %(grace)s
+        ORDER BY run_at, id
+        LIMIT %(front)s
+    ) AS first
+), unknown AS MATERIALIZED (
+    SELECT front.id FROM front
+    WHERE NOT front.type = ANY(%(types)s::text[]) AND NOT EXISTS (
+        SELECT FROM job_workers
+        WHERE beat_at > statement_timestamp() - %(lease)s AND types ? front.type
+    )
+), batch AS MATERIALIZED (
     SELECT id FROM jobs
-    WHERE status = 'pending' AND run_at <= statement_timestamp() - %(grace)s AND NOT type = ANY(%(types)s::text[])
-        AND queue = ANY(%(queues)s::text[])
-        AND NOT EXISTS (
-            SELECT FROM job_workers
-            WHERE beat_at > statement_timestamp() - %(lease)s AND types ? jobs.type
-        )
-    ORDER BY run_at, id
+    WHERE id = ANY (ARRAY(SELECT id FROM unknown)) AND status = 'pending'
     LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
 )
 """
 _CLAIM_UNKNOWN = _UNKNOWN_BATCH + _LEASE_BATCH
+
+_NO_JOB = "NULL, NULL, NULL, NULL::smallint, NULL, NULL::int, NULL::int, NULL::bigint, NULL::timestamptz, NULL::timestamptz"
+"""What stands in a claim's columns behind the id, in a row that tells of a lost lease."""
 
 # One step of the walk for each queue, through the index by which jobs are claimed: the cost is the number of queues,
 # not that of pending jobs.
@@ -114,20 +140,48 @@ SELECT queue FROM walk WHERE queue IS NOT NULL
 
 def claim(connection: Executes, wanted: Claim) -> list[LeasedJob]:
     """Lease a batch: at most what fits into the budget, in order of priority, then ``run_at``."""
-    rows = connection.execute(
-        _CLAIM,
-        {
-            "queues": list(wanted.queues),
-            "limits": list(wanted.queues.values()),
-            "types": list(wanted.costs),
-            "seconds": list(wanted.costs.values()),
-            "levels": Priority.values,
-            "budget": wanted.budget,
-            "worker": wanted.worker,
-            "lease": wanted.lease,
-        },
+    return _in_order(connection.execute(_CLAIM, _parameters(wanted)))
+
+
+def complete_and_claim(
+    connection: Executes, done: Completion, wanted: Claim
+) -> tuple[set[uuid.UUID], list[LeasedJob]]:
+    """Complete one batch and lease the next, in one statement, which spares a commit.
+
+    Returns the ids of the completed whose lease has passed on, and the batch; see :func:`jobs.leases.complete` and
+    :func:`claim`.
+    """
+    rows = connection.execute(_together(done), _parameters(wanted) | done.parameters)
+    lost = {row[0] for row in rows if row[1] is None}
+    return lost, _in_order(row for row in rows if row[1] is not None)
+
+
+def _together(done: Completion) -> str:
+    return (
+        f"WITH {done.ctes}, {_DUE_BATCH}, claimed AS ({_LEASE_BATCH}) SELECT * FROM claimed "  # noqa: S608 (as above)
+        f"UNION ALL SELECT id, {_NO_JOB} FROM ({done.lost}) AS lost"
     )
-    return _in_order(rows)
+
+
+def _parameters(wanted: Claim) -> dict[str, Any]:
+    floors = {
+        f"floors_{level}": [
+            str(wanted.floors.get((queue, level), _NO_FLOOR)) for queue in wanted.queues
+        ]
+        for level in _LEVELS
+    }
+    return {
+        "queues": list(wanted.queues),
+        "limits": list(wanted.queues.values()),
+        "types": list(wanted.costs),
+        "seconds": list(wanted.costs.values()),
+        "levels": _LEVELS,
+        "budget": wanted.budget,
+        "bytes": LARGEST_BATCH_BYTES,
+        "worker": wanted.worker,
+        "lease": wanted.lease,
+        **floors,
+    }
 
 
 def claim_unknown(
@@ -139,7 +193,9 @@ def claim_unknown(
         {
             "queues": list(wanted.queues),
             "types": list(wanted.costs),
+            "levels": _LEVELS,
             "grace": grace,
+            "front": _FRONT,
             "most": most,
             "worker": wanted.worker,
             "lease": wanted.lease,
@@ -155,6 +211,7 @@ def pending_queues(connection: Executes) -> set[str]:
 
 def _in_order(rows: Iterable[tuple[Any, ...]]) -> list[LeasedJob]:
     """UPDATE … RETURNING promises no order; the contract does."""
-    jobs = [LeasedJob(*row) for row in rows]
-    jobs.sort(key=lambda job: (job.priority, job.run_at, job.id))
+    jobs = [LeasedJob._make(row) for row in rows]
+    # By the number, since two UUIDs are compared in Python.
+    jobs.sort(key=lambda job: (job.priority, job.run_at, job.id.int))
     return jobs

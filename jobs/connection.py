@@ -21,6 +21,7 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.types.datetime import TimestamptzLoader
 
 from jobs.events import LogEvent
 
@@ -75,6 +76,7 @@ class QueueConnection:
     def __init__(self, alias: str = DEFAULT_DB_ALIAS) -> None:
         self._alias = alias
         self._wrapper: BaseDatabaseWrapper | None = None
+        self._cursor: psycopg.Cursor[Any] | None = None
 
     def __enter__(self) -> QueueConnection:
         return self
@@ -104,15 +106,20 @@ class QueueConnection:
     ) -> list[Any]:
         """Run one statement, bound on the server's side, and return its rows ([] for none)."""
         try:
-            with psycopg.Cursor(self.raw()) as cursor:
-                cursor.execute(query, parameters)
-                return cursor.fetchall() if cursor.description is not None else []
+            connection = self.raw()
+            if self._cursor is None or self._cursor.connection is not connection:
+                self._cursor = psycopg.Cursor(connection)
+                # Django puts loaders of its own into the connection, which run in Python for each value.
+                self._cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
+            self._cursor.execute(query, parameters)
+            return self._cursor.fetchall() if self._cursor.description else []
         except UNAVAILABLE:
             self.close()
             raise
 
     def close(self) -> None:
         """Close it; the next statement opens a new one."""
+        self._cursor = None
         wrapper, self._wrapper = self._wrapper, None
         if wrapper is not None:
             try:

@@ -18,39 +18,19 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from jobs import models, payload, registry, wakeup
 from jobs.exceptions import InvalidJob
-from jobs.identifiers import uuid7
+from jobs.identifiers import uuid7s
+from jobs.insertion import Row, Times, insert
 from jobs.models import Job, Priority, Status
 
-_COLUMNS = {
-    "id": "uuid",
-    "type": "text",
-    "ref_id": "text",
-    "queue": "text",
-    "priority": "smallint",
-    "payload": "jsonb",
-    "max_attempts": "integer",
-    "run_at": "timestamptz",
-    "unique_key": "text",
-}
-_INSERT = """
-INSERT INTO jobs (id, type, ref_id, queue, priority, payload, max_attempts, run_at, unique_key)
-SELECT id, type, ref_id, queue, priority, payload, max_attempts, coalesce(run_at, statement_timestamp()), unique_key
-FROM unnest({arrays}) AS new ({names})
-ORDER BY unique_key
-ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND status IN ('pending', 'running') DO NOTHING
-RETURNING id, run_at, created_at
-""".format(
-    arrays=", ".join(f"%s::{kind}[]" for kind in _COLUMNS.values()),
-    names=", ".join(_COLUMNS),
-)
 _LIVE = """
 SELECT unique_key, id FROM jobs WHERE unique_key = ANY(%s) AND status IN ('pending', 'running')
 """
 _ROUNDS = 10
 _MOST_ATTEMPTS = 1_000_000
+_PRIORITIES = frozenset(Priority.values)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class NewJob:
     """A job to enqueue; each field means what the argument of :func:`enqueue` means."""
 
@@ -87,7 +67,7 @@ def enqueue(
     Raises :class:`~jobs.exceptions.InvalidJob` (``InvalidPayload`` for the payload), which names the
     argument, and :class:`~jobs.exceptions.UnknownJobType`.
     """
-    outcome = _insert(
+    rows = _rows(
         [
             NewJob(
                 type=type,
@@ -100,11 +80,12 @@ def enqueue(
                 max_attempts=max_attempts,
             )
         ]
-    )[0]
-    if outcome.new is not None:
-        return outcome.new.job()
+    )
+    ((job_id, times),) = _insert_unique(rows)
+    if times is not None:
+        return _job(rows[0], times)
     # Deferred, since what somebody else put there may be a payload that cannot be decoded.
-    job = Job.objects.defer("payload").get(pk=outcome.id)
+    job = Job.objects.defer("payload").get(pk=job_id)
     job.deduplicated = True
     return job
 
@@ -115,88 +96,90 @@ def enqueue_many(jobs: Iterable[NewJob]) -> list[uuid.UUID]:
     Where a unique key is already live, or stands in the list before, the id is the live job's.
     One that is refused refuses them all, with its position in the error.
     """
-    return [outcome.id for outcome in _insert(list(jobs))]
+    rows = _rows(list(jobs))
+    if any(row.unique_key is not None for row in rows):
+        return [job_id for job_id, _ in _insert_unique(rows)]
+    if rows:
+        insert(rows, returning=False)
+        _wake({row.queue for row in rows})
+    return [row.id for row in rows]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _New:
-    """The row of a new job, and the times that the database gave it."""
-
-    row: tuple[Any, ...]
-    run_at: dt.datetime
-    created_at: dt.datetime
-
-    def job(self) -> Job:
-        """The job without another look into the table."""
-        values = dict(zip(_COLUMNS, self.row, strict=True))
-        values |= {"payload": json.loads(values["payload"]), "run_at": self.run_at}
-        job = Job(
-            **values,
-            status=Status.PENDING,
-            attempts=0,
-            lease_seq=0,
-            last_error="",
-            created_at=self.created_at,
-            updated_at=self.created_at,
-        )
-        job._state.adding = False
-        job._state.db = DEFAULT_DB_ALIAS
-        return job
+def _rows(jobs: Sequence[NewJob]) -> list[Row]:
+    rows: list[Row] = []
+    ids = uuid7s(len(jobs))
+    try:
+        rows.extend(map(_row, ids, jobs))
+    except InvalidJob as error:
+        if len(jobs) == 1:
+            raise
+        raise type(error)(f"jobs[{len(rows)}]: {error}") from error
+    return rows
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Outcome:
-    """The id of the job; ``new`` is None where another one is live under its key."""
-
-    id: uuid.UUID
-    new: _New | None = None
+def _wake(queues: set[str]) -> None:
+    transaction.on_commit(partial(wakeup.wake, queues), robust=True)
 
 
-def _insert(jobs: Sequence[NewJob]) -> list[_Outcome]:
-    rows = []
-    for position, job in enumerate(jobs):
-        try:
-            rows.append(_row(job))
-        except InvalidJob as error:
-            if len(jobs) == 1:
-                raise
-            raise type(error)(f"jobs[{position}]: {error}") from error
-    result: dict[int, _Outcome] = {}
+def _insert_unique(rows: Sequence[Row]) -> list[tuple[uuid.UUID, Times | None]]:
+    """The id of each row's job, with its times where it is new; else of the one that is live under its key."""
+    found: dict[int, tuple[uuid.UUID, Times | None]] = {}
     left = dict(enumerate(rows))
     # The live job may end between the insert that met it and the look for it; then its key is free again.
     for _ in range(_ROUNDS):
         if not left:
             break
-        inserted = _execute_insert(left.values())
+        inserted = insert(list(left.values()), returning=True)
         for n, row in left.items():
-            if times := inserted.get(row[0]):
-                new = _New(row=row, run_at=times[0], created_at=times[1])
-                result[n] = _Outcome(id=row[0], new=new)
-        left = {n: row for n, row in left.items() if n not in result}
-        live = _live_jobs([row[-1] for row in left.values()])
-        result |= {
-            n: _Outcome(id=live[row[-1]]) for n, row in left.items() if row[-1] in live
-        }
-        left = {n: row for n, row in left.items() if n not in result}
+            if row.id in inserted:
+                found[n] = row.id, inserted[row.id]
+        left = {n: row for n, row in left.items() if n not in found}
+        live = _live_jobs([row.unique_key for row in left.values()])
+        for n, row in left.items():
+            if row.unique_key in live:
+                found[n] = live[row.unique_key], None
+        left = {n: row for n, row in left.items() if n not in found}
     if left:
-        keys = sorted({row[-1] for row in left.values()})
+        keys = sorted(str(row.unique_key) for row in left.values())
         raise InvalidJob(
             f"unique_key: the job that holds {keys[0]!r} is not visible to this transaction; "
             "enqueue outside REPEATABLE READ or SERIALIZABLE"
         )
-    queues = {outcome.new.row[3] for outcome in result.values() if outcome.new}
+    queues = {row.queue for n, row in enumerate(rows) if found[n][1] is not None}
     if queues:
-        transaction.on_commit(partial(wakeup.wake, queues), robust=True)
-    return [result[n] for n in range(len(rows))]
+        _wake(queues)
+    return [found[n] for n in range(len(rows))]
 
 
-def _row(job: NewJob) -> tuple[Any, ...]:
-    """The values of one job, in the order of ``_COLUMNS``; refuses what could not be stored."""
+def _job(row: Row, times: Times) -> Job:
+    """The new job without another look into the table."""
+    run_at, created_at = times
+    values = {
+        **row._asdict(),
+        "payload": json.loads(row.payload),
+        "status": Status.PENDING,
+        "attempts": 0,
+        "run_at": run_at,
+        "leased_by": None,
+        "lease_until": None,
+        "lease_seq": 0,
+        "last_error": "",
+        "created_at": created_at,
+        "started_at": None,
+        "completed_at": None,
+        "updated_at": created_at,
+    }
+    names = [field.attname for field in Job._meta.concrete_fields]
+    return Job.from_db(DEFAULT_DB_ALIAS, names, [values[name] for name in names])
+
+
+def _row(job_id: uuid.UUID, job: NewJob) -> Row:
+    """What is stored of one job; refuses what could not be."""
     job_type = registry.job_type(job.type)
     if job.run_at is not None and job.run_at.tzinfo is None:
         raise InvalidJob(f"run_at: must have a time zone, got {job.run_at!r}")
     priority = job_type.priority if job.priority is None else job.priority
-    if priority not in Priority.values:
+    if priority not in _PRIORITIES:
         raise InvalidJob(f"priority: must be one of {list(Priority)}, got {priority!r}")
     max_attempts = (
         job_type.max_attempts if job.max_attempts is None else job.max_attempts
@@ -205,14 +188,16 @@ def _row(job: NewJob) -> tuple[Any, ...]:
         raise InvalidJob(
             f"max_attempts: must be from 1 to {_MOST_ATTEMPTS:,}, got {max_attempts}"
         )
-    queue = job_type.queue if job.queue is None else job.queue
-    if not queue:
-        raise InvalidJob("queue: must not be empty")
-    return (
-        uuid7(),
+    queue = job_type.queue
+    if job.queue is not None:
+        queue = _text("queue", job.queue, models.QUEUE_MAX_LENGTH) or ""
+        if not queue:
+            raise InvalidJob("queue: must not be empty")
+    return Row(
+        job_id,
         job.type,
         _text("ref_id", job.ref_id, models.REF_ID_MAX_LENGTH),
-        _text("queue", queue, models.QUEUE_MAX_LENGTH),
+        queue,
         int(priority),
         payload.encode(job.payload, job_type),
         max_attempts,
@@ -239,19 +224,7 @@ def _text(name: str, value: str | None, longest: int) -> str | None:
     return value
 
 
-def _execute_insert(
-    rows: Iterable[tuple[Any, ...]],
-) -> dict[uuid.UUID, tuple[dt.datetime, dt.datetime]]:
-    """The new ids, each with its ``run_at`` and ``created_at``."""
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
-        return {
-            job_id: (run_at, created_at)
-            for job_id, run_at, created_at in cursor.fetchall()
-        }
-
-
-def _live_jobs(keys: list[str]) -> dict[str, uuid.UUID]:
+def _live_jobs(keys: list[str | None]) -> dict[str | None, uuid.UUID]:
     if not keys:
         return {}
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:

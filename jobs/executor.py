@@ -6,12 +6,12 @@ import datetime as dt
 import logging
 
 from django.conf import settings
-from django.db import connections, reset_queries
 
 from jobs import backoff, outcomes, payload, registry
 from jobs.context import JobContext
 from jobs.events import LogEvent
 from jobs.exceptions import LeaseLost, Permanent, Snooze
+from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob
 from jobs.outcomes import Outcome
 from jobs.registry import JobType
@@ -19,10 +19,12 @@ from jobs.registry import JobType
 log = logging.getLogger(__name__)
 
 
-def execute(job: LeasedJob, context: JobContext) -> Outcome | None:
+def execute(
+    job: LeasedJob, context: JobContext, connections: HandlerConnections
+) -> Outcome | None:
     """Run the job's handler once and say what becomes of the job.
 
-    None means that the handler stopped because the lease has passed on: there is nothing to write.
+    ``connections`` are tidied after it. None means that the handler stopped because the lease has passed on: there is nothing to write.
     """
     if job.attempts > job.max_attempts:
         return outcomes.dead(
@@ -39,8 +41,6 @@ def execute(job: LeasedJob, context: JobContext) -> Outcome | None:
         return outcomes.dead(
             outcomes.describe(error), outcomes.describe_traceback(error)
         )
-    open_before = _open_transactions()
-    _tidy_connections(open_before)
     try:
         job_type.handler(context, value)
     except Snooze as snooze:
@@ -62,9 +62,13 @@ def execute(job: LeasedJob, context: JobContext) -> Outcome | None:
             at_least=_retry_after(error),
         )
     else:
-        return outcomes.COMPLETED
+        return (
+            outcomes.COMPLETED
+            if job_type.keep_completed
+            else outcomes.COMPLETED_AND_DELETED
+        )
     finally:
-        _tidy_connections(open_before)
+        connections.tidy()
 
 
 def _failed(
@@ -108,24 +112,3 @@ def _backoff(job: LeasedJob, job_type: JobType | None) -> dt.timedelta:
     return backoff.delay(
         job.attempts, base=settings.JOBS_BACKOFF_BASE, cap=settings.JOBS_BACKOFF_MAX
     )
-
-
-def _open_transactions() -> set[str]:
-    return {
-        c.alias for c in connections.all(initialized_only=True) if c.in_atomic_block
-    }
-
-
-def _tidy_connections(open_before: set[str]) -> None:
-    """Give the next handler sound connections: none stale, none with a transaction left open.
-
-    A transaction that was open before is the caller's, as in tests, and is left alone.
-    """
-    for alias in _open_transactions() - open_before:
-        connections[alias].close()
-        # Django keeps a connection that was closed inside atomic() unusable; the next use makes a new one.
-        del connections[alias]
-    for connection in connections.all(initialized_only=True):
-        if connection.alias not in open_before:
-            connection.close_if_unusable_or_obsolete()
-    reset_queries()

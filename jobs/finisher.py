@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import psycopg
 from django.db import DatabaseError, close_old_connections, connection, transaction
 
-from jobs import leases
+from jobs import claims, leases
+from jobs.claims import Claim
 from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
-from jobs.leases import LeasedJob
+from jobs.leases import Completion, LeasedJob
 from jobs.models import Job, Status
-from jobs.outcomes import COMPLETED, NOT_BEGUN, Outcome
+from jobs.outcomes import COMPLETED, COMPLETED_AND_DELETED, NOT_BEGUN, Outcome
 from jobs.signals import job_dead
 
 log = logging.getLogger(__name__)
@@ -23,31 +24,57 @@ Finished = Sequence[tuple[LeasedJob, Outcome]]
 
 
 def write(
-    queue: Executes, finished: list[tuple[LeasedJob, Outcome]], *, worker: str
-) -> None:
-    """Write the outcomes, and take out of the list what is dealt with.
+    queue: Executes,
+    finished: list[tuple[LeasedJob, Outcome]],
+    *,
+    worker: str,
+    wanted: Claim | None = None,
+) -> list[LeasedJob]:
+    """Write the outcomes, and take out of the list what is dealt with; with ``wanted``, claim the next batch.
 
     A lease that has passed on is logged and nothing is written for it. One outcome that cannot be stored
     never holds up the others: it is logged, and its lease runs out. Raises what ``jobs.connection.UNAVAILABLE``
     holds while the database is away; what is then left in the list is to be written again.
     """
-    completed = [each for each in finished if each[1] is COMPLETED]
-    dead = [each for each in finished if each[1].status == Status.DEAD]
-    others = [
-        each
-        for each in finished
-        if each[1] is not COMPLETED and each[1].status != Status.DEAD
-    ]
-    if completed:
-        done = leases.complete(queue, [job for job, _ in completed])
-        _report(completed, done)
-        finished[:] = others + dead
+    kept, gone, dead, others = [], [], [], []
+    for entry in finished:
+        if entry[1] is COMPLETED:
+            kept.append(entry[0])
+        elif entry[1] is COMPLETED_AND_DELETED:
+            gone.append(entry[0])
+        elif entry[1].status == Status.DEAD:
+            dead.append(entry)
+        else:
+            others.append(entry)
+    completed = [entry for entry in finished if entry[1].status == Status.COMPLETED]
     if others:
         _write_isolated(queue, others, worker=worker)
-        finished[:] = dead
+        finished[:] = dead + completed
     for job, outcome in dead:
         _write_dead(job, outcome, worker=worker)
         finished.pop(0)
+    done = leases.completion(kept, gone)
+    if wanted is None or not completed:
+        _complete(queue, done, finished)
+        return [] if wanted is None else claims.claim(queue, wanted)
+    try:
+        lost, claimed = claims.complete_and_claim(queue, done, wanted)
+    except (psycopg.Error, DatabaseError) as error:
+        if not is_away(error):
+            # What is done must not wait for whatever keeps the next batch from being claimed.
+            _complete(queue, done, finished)
+        raise
+    _report_completed(finished, lost)
+    finished.clear()
+    return claimed
+
+
+def _complete(
+    queue: Executes, done: Completion, finished: list[tuple[LeasedJob, Outcome]]
+) -> None:
+    if finished:
+        _report_completed(finished, leases.complete(queue, done))
+        finished.clear()
 
 
 def _write_isolated(queue: Executes, finished: Finished, *, worker: str) -> None:
@@ -114,6 +141,11 @@ def announce_death(job_id: uuid.UUID, error: str) -> None:
         log.exception(LogEvent.DEAD_RECEIVER_FAILED, extra=facts)
 
 
+def _report_completed(completed: Finished, lost: set[uuid.UUID]) -> None:
+    if lost or log.isEnabledFor(logging.DEBUG):
+        _report(completed, {job.id for job, _ in completed} - lost)
+
+
 def _report(finished: Finished, done: set[uuid.UUID]) -> None:
     for job, outcome in finished:
         facts = {
@@ -126,7 +158,7 @@ def _report(finished: Finished, done: set[uuid.UUID]) -> None:
             log.warning(
                 LogEvent.LEASE_LOST, extra={**facts, "lease_seq": job.lease_seq}
             )
-        elif outcome is COMPLETED:
+        elif outcome.status == Status.COMPLETED:
             log.debug(LogEvent.COMPLETED, extra=facts)
         elif outcome.status == Status.DEAD:
             log.error(LogEvent.DEAD, extra={**facts, "error": outcome.error})

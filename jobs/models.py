@@ -151,8 +151,8 @@ class Job(models.Model):
 class Attempt(models.Model):
     """One execution that did not complete its job."""
 
-    # The constraint itself is made in the migration, with ON DELETE CASCADE in the database: an
-    # operator's plain DELETE FROM jobs takes the attempts along.
+    # A trigger, made in the migration, in place of the constraint: an operator's plain DELETE FROM jobs
+    # takes the attempts along.
     job = models.ForeignKey(
         Job, on_delete=models.CASCADE, related_name="attempt_set", db_constraint=False
     )

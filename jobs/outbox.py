@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from jobs.claims import Claim
 from jobs.connection import Executes
 from jobs.finisher import write
 from jobs.leases import LeasedJob
@@ -14,13 +15,13 @@ from jobs.outcomes import Outcome
 class Outbox:
     """What was decided about leased jobs and is not in the table yet.
 
-    Adding and looking never wait for a write, which may wait for the database: the heartbeat must
-    go on naming these jobs meanwhile.
+    Adding and looking take no lock, and so never wait for a write, which may wait for the database: the
+    heartbeat must go on naming these jobs meanwhile. Each change of the list is one operation of
+    the interpreter's, so that whoever looks sees the list before it or after it.
     """
 
     def __init__(self, worker: str) -> None:
         self._worker = worker
-        self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._entries: list[tuple[LeasedJob, Outcome]] = []
         self._since = 0.0
@@ -30,37 +31,34 @@ class Outbox:
 
     def add(self, job: LeasedJob, outcome: Outcome) -> None:
         """Have the outcome written with the next flush."""
-        with self._lock:
-            if not self._entries:
-                self._since = time.monotonic()
-            self._entries.append((job, outcome))
+        if not self._entries:
+            self._since = time.monotonic()
+        self._entries.append((job, outcome))
 
     def jobs(self) -> list[LeasedJob]:
         """The jobs whose outcomes wait."""
-        with self._lock:
-            return [job for job, _ in self._entries]
+        return [job for job, _ in self._entries.copy()]
 
     def age(self) -> float:
         """Seconds that the first outcome has waited; 0 where none does."""
-        with self._lock:
-            return time.monotonic() - self._since if self._entries else 0.0
+        return time.monotonic() - self._since if self._entries else 0.0
 
-    def flush(self, connection: Executes, *, wait: bool = True) -> None:
-        """Write what waits; without ``wait``, not while another thread is writing it.
+    def flush(
+        self, connection: Executes, *, wait: bool = True, wanted: Claim | None = None
+    ) -> list[LeasedJob]:
+        """Write what waits and, with ``wanted``, claim the next batch, which is returned.
 
-        Raises what ``jobs.connection.UNAVAILABLE`` holds; what was not written then waits on.
+        Without ``wait``, nothing is done while another thread is writing. Raises what
+        ``jobs.connection.UNAVAILABLE`` holds; what was not written then waits on.
         """
         if not self._writing.acquire(blocking=wait):
-            return
+            return []
         try:
-            with self._lock:
-                taken = list(self._entries)
-            left = list(taken)
+            taken = self._entries.copy()
+            left = taken.copy()
             try:
-                write(connection, left, worker=self._worker)
+                return write(connection, left, worker=self._worker, wanted=wanted)
             finally:
-                written = {id(entry) for entry in taken} - {id(entry) for entry in left}
-                with self._lock:
-                    self._entries = [e for e in self._entries if id(e) not in written]
+                self._entries[: len(taken)] = left
         finally:
             self._writing.release()

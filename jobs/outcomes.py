@@ -25,8 +25,8 @@ _MARGIN = 4_000
 class Outcome:
     """What becomes of a job after an execution.
 
-    ``status`` is ``completed``, ``dead`` or ``pending``, the last after ``delay``. ``refund`` gives the
-    attempt back. ``error`` None means that the execution did not fail; otherwise it becomes ``last_error`` and an
+    ``status`` is ``completed``, ``dead`` or ``pending``, the last after ``delay``. A completed job's row
+    stays where ``keep`` is true. ``refund`` gives the attempt back. ``error`` None means that the execution did not fail; otherwise it becomes ``last_error`` and an
     attempt's row.
     """
 
@@ -35,9 +35,11 @@ class Outcome:
     refund: bool = False
     error: str | None = None
     traceback: str | None = None
+    keep: bool = True
 
 
 COMPLETED = Outcome(status=Status.COMPLETED)
+COMPLETED_AND_DELETED = Outcome(status=Status.COMPLETED, keep=False)
 NOT_BEGUN = Outcome(status=Status.PENDING, refund=True)
 """Leased and given back before its handler was called."""
 

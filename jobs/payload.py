@@ -44,19 +44,19 @@ def encode(payload: Any, job_type: JobType) -> str:
         raise InvalidPayload(
             f"payload: must be an object (a dict or the handler's dataclass), got {_name(type(payload))}"
         )
-    _check(payload, "payload", 0)
+    try:
+        _check(payload, 0)
+    except _RefusedError as refused:
+        raise InvalidPayload(f"payload{refused.path}: {refused.reason}") from None
     if declared is not None:
         _check_declared(payload, declared)
-    text = json.dumps(
-        payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
-    size = len(text.encode())
-    if size > settings.JOBS_MAX_PAYLOAD:
+    data = msgspec.json.encode(payload)
+    if len(data) > settings.JOBS_MAX_PAYLOAD:
         raise InvalidPayload(
-            f"payload: {size:,} bytes of JSON, at most {settings.JOBS_MAX_PAYLOAD:,} are accepted "
+            f"payload: {len(data):,} bytes of JSON, at most {settings.JOBS_MAX_PAYLOAD:,} are accepted "
             f"(JOBS_MAX_PAYLOAD); the largest field is {_largest_field(payload)}"
         )
-    return text
+    return data.decode()
 
 
 def decode(text: str, job_type: JobType) -> Any:
@@ -65,56 +65,71 @@ def decode(text: str, job_type: JobType) -> Any:
     Raises :class:`InvalidPayload` for what cannot be decoded, also for valid JSONB that Python cannot read.
     """
     try:
-        if job_type.payload_type is not None:
-            return msgspec.json.decode(text, type=job_type.payload_type)
-        value = json.loads(text)
+        return job_type.decoder.decode(text)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidPayload(f"payload: cannot be decoded: {error}") from error
-    if not isinstance(value, dict):
-        raise InvalidPayload(f"payload: must be an object, got {_name(type(value))}")
-    return value
 
 
-def _check(value: Any, path: str, depth: int) -> None:
+class _RefusedError(Exception):
+    """A value that cannot be stored. Its path is put together on the way out: most payloads need none."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = ""
+
+    def inside(self, step: str) -> _RefusedError:
+        self.path = step + self.path
+        return self
+
+
+def _check(value: Any, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise InvalidPayload(f"{path}: nested deeper than {MAX_DEPTH} levels")
+        raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
-        _check_text(value, path)
+        _check_text(value)
     elif value is None or isinstance(value, bool):
         return
     elif isinstance(value, int):
         if not -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER:
-            raise InvalidPayload(
-                f"{path}: integer outside 64 bits; send it as a string"
-            )
+            raise _RefusedError("integer outside 64 bits; send it as a string")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidPayload(f"{path}: {value} is not a JSON number")
+            raise _RefusedError(f"{value} is not a JSON number")
     elif isinstance(value, dict):
         for key, item in value.items():
-            if not isinstance(key, str):
-                raise InvalidPayload(f"{path}: key {key!r} must be a string")
-            _check_text(key, f"{path}: key {key!r}")
-            _check(item, f"{path}.{key}", depth + 1)
+            _check_key(key)
+            try:
+                _check(item, depth + 1)
+            except _RefusedError as refused:
+                raise refused.inside(f".{key}") from None
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _check(item, f"{path}[{index}]", depth + 1)
+            try:
+                _check(item, depth + 1)
+            except _RefusedError as refused:
+                raise refused.inside(f"[{index}]") from None
     else:
-        raise InvalidPayload(
-            f"{path}: {_name(type(value))} is not a JSON value; {_JSON_TYPES}"
-        )
+        raise _RefusedError(f"{_name(type(value))} is not a JSON value; {_JSON_TYPES}")
 
 
-def _check_text(value: str, path: str) -> None:
+def _check_key(key: Any) -> None:
+    if not isinstance(key, str):
+        raise _RefusedError(f"key {key!r} must be a string")
+    try:
+        _check_text(key)
+    except _RefusedError as refused:
+        raise refused.inside(f": key {key!r}") from None
+
+
+def _check_text(value: str) -> None:
     if "\x00" in value:
-        raise InvalidPayload(f"{path}: NUL character at position {value.index(chr(0))}")
+        raise _RefusedError(f"NUL character at position {value.index(chr(0))}")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidPayload(
-                f"{path}: lone surrogate at position {error.start}"
-            ) from None
+            raise _RefusedError(f"lone surrogate at position {error.start}") from None
 
 
 def _check_declared(payload: Mapping[str, Any], declared: type) -> None:

@@ -10,7 +10,7 @@ import datetime as dt
 import random
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from django.conf import settings
 
@@ -18,6 +18,8 @@ from jobs import claims, registry
 from jobs.claims import Claim
 from jobs.connection import QueueConnection
 from jobs.estimates import Estimates
+from jobs.floors import Floors
+from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.outbox import Outbox
 from jobs.outcomes import NOT_BEGUN, interrupted
@@ -28,7 +30,7 @@ STUCK_AFTER = 1.0
 """Seconds after which what waits behind a running job is given back."""
 
 _UNKNOWN_TYPES_EVERY = 30.0
-_UNKNOWN_TYPES_BATCH = 20
+_UNKNOWN_TYPES_BATCH = 100
 
 
 class Pool:
@@ -51,6 +53,7 @@ class Pool:
         self.queues = queues
         self.lease = lease
         self.estimates = Estimates()
+        self.floors = Floors()
         self.drain = drain
         self.stopping = threading.Event()
         self._condition = threading.Condition()
@@ -95,7 +98,15 @@ class Pool:
             lease=self.lease,
             queues={name: self.estimates.limit(name) for name in self.queues.names()},
             costs=self.estimates.costs(registry.job_types()),
+            floors=self.floors.next(),
         )
+
+    def claimed(self, wanted: Claim, jobs: Sequence[LeasedJob], seconds: float) -> None:
+        """Learn from a claim, and how long it took, what to ask for next."""
+        self.estimates.claimed(jobs)
+        self.floors.claimed(jobs)
+        if not wanted.floors:
+            self.floors.full(seconds, wanted.queues)
 
     def take_over(self, taker: WorkerThread) -> tuple[LeasedJob, float] | None:
         """A job that waits behind another thread's running one, and until when its lease may be trusted."""
@@ -185,17 +196,22 @@ class Pool:
         self._connection.close()
 
     def _take_unknown_types(self) -> None:
-        jobs = claims.claim_unknown(
-            self._connection,
-            self.claim_wanted(),
-            grace=settings.JOBS_UNKNOWN_TYPE_GRACE,
-            most=_UNKNOWN_TYPES_BATCH,
-        )
-        # They fail without a handler being called, so no thread is needed.
-        for job in jobs:
-            if (outcome := Execution(job).run()) is not None:
-                self._returns.add(job, outcome)
-        self._returns.flush(self._connection)
+        """They fail without a handler being called, so no thread is needed; a batch at a time until none is left."""
+        connections = HandlerConnections()
+        jobs: Sequence[LeasedJob] = ()
+        while not self.stopping.is_set():
+            jobs = claims.claim_unknown(
+                self._connection,
+                self.claim_wanted(),
+                grace=settings.JOBS_UNKNOWN_TYPE_GRACE,
+                most=_UNKNOWN_TYPES_BATCH,
+            )
+            for job in jobs:
+                if (outcome := Execution(job).run(connections)) is not None:
+                    self._returns.add(job, outcome)
+            self._returns.flush(self._connection)
+            if len(jobs) < _UNKNOWN_TYPES_BATCH:
+                break
 
     def _give_back(self, jobs: Iterable[LeasedJob]) -> None:
         """Have leased jobs returned whose handlers were not called; their attempts are given back."""

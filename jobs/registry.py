@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+import msgspec
 from django.conf import settings
 
 from jobs.context import JobContext
@@ -35,7 +36,8 @@ class JobType:
 
     ``backoff`` maps the number of the attempt that failed (from 1) to the delay before the next;
     None is the queue's own (``JOBS_BACKOFF_BASE``, ``JOBS_BACKOFF_MAX``). ``timeout`` is what the handler
-    sees as ``context.remaining``.
+    sees as ``context.remaining``. Without ``keep_completed`` a completed job's row is deleted at once: it leaves no
+    history, and nothing to purge.
     """
 
     name: str
@@ -45,6 +47,7 @@ class JobType:
     priority: Priority = Priority.NORMAL
     backoff: Backoff | None = None
     timeout: dt.timedelta | None = None
+    keep_completed: bool = True
 
     @cached_property
     def payload_type(self) -> type | None:
@@ -52,6 +55,11 @@ class JobType:
         parameter = list(inspect.signature(self.handler).parameters)[1]
         annotation = typing.get_type_hints(self.handler).get(parameter)
         return annotation if dataclasses.is_dataclass(annotation) else None  # type: ignore[return-value]
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[typing.Any]:
+        """Turns the JSON text of a payload into what the handler takes."""
+        return msgspec.json.Decoder(self.payload_type or dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,6 +91,7 @@ def job_handler(
     priority: Priority = Priority.NORMAL,
     backoff: Backoff | None = None,
     timeout: dt.timedelta | None = None,
+    keep_completed: bool = True,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated ``handler(context, payload)`` under the job type ``name``.
 
@@ -111,6 +120,7 @@ def job_handler(
             priority=priority,
             backoff=backoff,
             timeout=timeout,
+            keep_completed=keep_completed,
         )
         return handler
 

@@ -15,6 +15,7 @@ from jobs import claims, registry
 from jobs.claims import Claim
 from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.finisher import write
+from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob
 from jobs.models import Job
 from jobs.selection import Queues
@@ -58,7 +59,7 @@ def _run(connection_: Executes, queues: Queues, at_most: int) -> list[Job]:
                 )
             executed.pop(leased.id, None)
             executed[leased.id] = None
-            outcome = Execution(leased).run()
+            outcome = Execution(leased).run(HandlerConnections())
             if outcome is not None:
                 write(connection_, [(leased, outcome)], worker=WORKER)
     jobs = Job.objects.in_bulk(list(executed))

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from jobs import claims, registry
+from jobs import registry
+from jobs.claims import Claim
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.context import JobContext
 from jobs.events import LogEvent
 from jobs.executor import execute
+from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.outbox import Outbox
 from jobs.outcomes import NOT_BEGUN, Outcome
@@ -37,6 +39,8 @@ _DRAIN_RECHECK = 0.05
 class Execution:
     """One job being executed, with the context that its handler sees."""
 
+    __slots__ = ("context", "job")
+
     def __init__(self, job: LeasedJob) -> None:
         job_type = registry.find_job_type(job.type)
         self.job = job
@@ -52,9 +56,9 @@ class Execution:
             timeout=job_type.timeout if job_type else None,
         )
 
-    def run(self) -> Outcome | None:
+    def run(self, connections: HandlerConnections) -> Outcome | None:
         """See :func:`jobs.executor.execute`."""
-        return execute(self.job, self.context)
+        return execute(self.job, self.context, connections)
 
 
 class WorkerThread(threading.Thread):
@@ -87,30 +91,34 @@ class WorkerThread(threading.Thread):
     def _work(self) -> None:
         while not self._pool.stopping.is_set():
             generation = self._pool.generation
-            claimed = self._claim()
-            if claimed is None:
+            wanted = self._pool.claim_wanted()
+            if not self._claim(wanted):
                 continue
-            if claimed or self._take_over():
+            if self._waiting or self._take_over():
                 self._run_batch()
+            elif wanted.floors:
+                self._pool.wait_for_work(generation, self._pool.floors.full_in())
             elif not self._pool.drain:
                 self._pool.wait_for_work(generation)
             elif self._pool.busy(besides=self):
                 self._pool.wait_for_work(generation, _DRAIN_RECHECK)
             else:
-                return
+                break
+        self._flush()
 
-    def _claim(self) -> bool | None:
-        """Whether there was anything; None where the database could not be asked."""
-        trusted_until = time.monotonic() + self._pool.lease.total_seconds()
+    def _claim(self, wanted: Claim) -> bool:
+        """Write what is done and claim the next batch; false where the database could not be asked."""
+        started = time.monotonic()
         try:
-            batch = claims.claim(self._connection, self._pool.claim_wanted())
+            batch = self.done.flush(self._connection, wanted=wanted)
         except UNAVAILABLE as error:
             self._pool.stopping.wait(self._outage.failed(error))
-            return None
+            return False
         self._outage.passed()
-        self.trusted_until = trusted_until
+        self._pool.claimed(wanted, batch, time.monotonic() - started)
+        self.trusted_until = started + self._pool.lease.total_seconds()
         self._waiting.extend(batch)
-        return bool(batch)
+        return True
 
     def _take_over(self) -> bool:
         taken = self._pool.take_over(self)
@@ -121,6 +129,8 @@ class WorkerThread(threading.Thread):
         return True
 
     def _run_batch(self) -> None:
+        """Run what waits; what is done at the end is written together with the next claim."""
+        connections = HandlerConnections()
         while not self._pool.stopping.is_set():
             if self.done and self._flush_is_due():
                 # Before the next job is taken: this may wait out an outage, and a lease with it.
@@ -136,17 +146,16 @@ class WorkerThread(threading.Thread):
                     LogEvent.LEASE_LOST, extra={"job_id": job.id, "type": job.type}
                 )
                 continue
-            self._execute(job)
+            self._execute(job, connections)
         for job in self.pop_all_waiting():
             self.done.add(job, NOT_BEGUN)
-        self._flush()
 
-    def _execute(self, job: LeasedJob) -> None:
+    def _execute(self, job: LeasedJob, connections: HandlerConnections) -> None:
         execution = Execution(job)
         self.execution = execution
         if self._pool.stopping.is_set():
             execution.context.notify_stop()
-        outcome = execution.run()
+        outcome = execution.run(connections)
         seconds = time.monotonic() - execution.context.started
         self._pool.estimates.record(job.type, job.queue, seconds)
         # In this order, so that a job whose handler has ended is never given back as interrupted.

@@ -10,11 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (Django's names)
 
+from jobs.checks import WORKER
 from notify import signing, targets, topics
 from notify.exceptions import InvalidSecret, InvalidUrl, UnknownTopic
 
 
-@register()
+@register(WORKER)
 def check_webhook_settings(**_: Any) -> list[CheckMessage]:
     """Everything about ``NOTIFY_WEBHOOK_*`` that can be wrong without a look into the database."""
     return [*_check_url(), *_check_secret(), *_check_topics(), *_check_timeout()]

@@ -2,14 +2,38 @@
 
 The first key encrypts, all of them decrypt, so that a new key is put in front, and the old one
 dropped once everything has been saved again.
+
+Its library is imported where it is used: it takes 7 MiB, and a worker that delivers no webhook does without.
 """
 
 from __future__ import annotations
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+import base64
+from typing import TYPE_CHECKING
+
 from django.conf import settings
 
 from notify.exceptions import EncryptionError
+
+if TYPE_CHECKING:
+    from cryptography.fernet import MultiFernet
+
+_KEY_BYTES = 32
+
+
+def new_key() -> str:
+    """A key of its own for ``ACW_ENCRYPTION_KEYS``."""
+    from cryptography.fernet import Fernet
+
+    return Fernet.generate_key().decode("ascii")
+
+
+def is_key(text: str) -> bool:
+    """Whether Fernet takes ``text`` for a key; asked at every start, so without the library."""
+    try:
+        return len(base64.urlsafe_b64decode(text)) == _KEY_BYTES
+    except ValueError:
+        return False
 
 
 def encrypt(text: str) -> str:
@@ -19,6 +43,8 @@ def encrypt(text: str) -> str:
 
 def decrypt(token: str) -> str:
     """The text of ``token``; raises :class:`~notify.exceptions.EncryptionError` where no key decrypts it."""
+    from cryptography.fernet import InvalidToken
+
     try:
         return _keys().decrypt(token.encode()).decode()
     except InvalidToken:
@@ -30,6 +56,8 @@ def decrypt(token: str) -> str:
 
 def renew(token: str) -> str:
     """``token`` under the first key; as it is where no key decrypts it, so that the row can still be saved."""
+    from cryptography.fernet import InvalidToken
+
     try:
         return _keys().rotate(token.encode()).decode("ascii")
     except (InvalidToken, EncryptionError):
@@ -37,6 +65,8 @@ def renew(token: str) -> str:
 
 
 def _keys() -> MultiFernet:
+    from cryptography.fernet import Fernet, MultiFernet
+
     if not settings.ACW_ENCRYPTION_KEYS:
         raise EncryptionError("ACW_ENCRYPTION_KEYS is empty: set it to a Fernet key")
     return MultiFernet([Fernet(key) for key in settings.ACW_ENCRYPTION_KEYS])

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from jobs.identifiers import uuid7
 from jobs.redaction import redact
-from notify import delivery, outbound, signing, topics
+from notify import delivery, signing, topics
 from notify.delivery import Judgement, Verdict
 from notify.events import LogEvent
 from notify.exceptions import EncryptionError
@@ -56,6 +56,9 @@ def send(
         judgement = Judgement(verdict=Verdict.RETRY, cause=str(error))
         _close(attempt, judgement, Exchange(duration=dt.timedelta(0)))
         return attempt, judgement
+    # Not at the top: it loads requests, 5 MiB that a worker without deliveries need not hold.
+    from notify import outbound
+
     content = body.encode()
     exchange = outbound.post(
         endpoint.url,

@@ -6,11 +6,12 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error, register
 
+from jobs.checks import WORKER
 from workspaces import git
 from workspaces.exceptions import GitError
 
 
-@register
+@register(WORKER)
 def check_git(**_: Any) -> list[CheckMessage]:
     """Git is there and knows what :mod:`workspaces.git` relies on."""
     oldest = ".".join(map(str, git.OLDEST_VERSION))

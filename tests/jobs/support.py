@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from jobs import claims
+from jobs import claims, leases
 from jobs.claims import Claim
 from jobs.connection import Executes
 from jobs.enqueue import NewJob, enqueue_many
@@ -45,6 +45,12 @@ def claim_one(connection: Executes, worker: str = "w1") -> LeasedJob:
     return job
 
 
+def complete(connection: Executes, *jobs: LeasedJob) -> set[uuid.UUID]:
+    """Complete them; return the ids of those whose lease still held."""
+    lost = leases.complete(connection, leases.completion(jobs))
+    return {job.id for job in jobs} - lost
+
+
 def leased_job(**values: Any) -> LeasedJob:
     """A job as a claim returns it, without a row."""
     now = dt.datetime.now(dt.UTC)
@@ -60,7 +66,6 @@ def leased_job(**values: Any) -> LeasedJob:
         "lease_seq": 1,
         "run_at": now,
         "created_at": now,
-        "started_at": now,
     }
     return LeasedJob(**{**defaults, **values})
 

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import threading
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs import claims
+from jobs import claims, leases
+from jobs.claims import Claim
 from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.enqueue import enqueue
 from jobs.leases import LeasedJob
@@ -19,6 +21,7 @@ from jobs.models import Job, Priority, Status, WorkerProcess
 from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
 
 MINUTE = dt.timedelta(minutes=1)
+HOUR = 60 * MINUTE
 
 
 @pytest.fixture(autouse=True)
@@ -165,23 +168,41 @@ class TestClaim:
 class TestPlan:
     """The plan is what keeps a claim at the cost of an empty table."""
 
+    WANTED = Claim(
+        worker="w",
+        lease=MINUTE,
+        queues={"default": 20, "a": 20, "b": 20},
+        costs={"test.noop": 0.001},
+        budget=1.0,
+    )
+
+    @pytest.mark.parametrize("floored", [False, True])
     def test_a_claim_walks_the_due_index_and_sorts_no_pending_rows(
-        self, db: None
+        self, db: None, floored: bool
     ) -> None:
         rows_of_every_kind()
-        plan = explain(
-            claims._CLAIM,
-            {
-                "queues": ["default", "a", "b"],
-                "limits": [20, 20, 20],
-                "types": ["test.noop"],
-                "seconds": [0.001],
-                "levels": Priority.values,
-                "budget": 1.0,
-                "worker": "w",
-                "lease": MINUTE,
-            },
+        long_ago = timezone.now() - 2 * HOUR
+        floors = {
+            (queue, level): long_ago
+            for queue in self.WANTED.queues
+            for level in Priority.values
+        }
+        wanted = replace(self.WANTED, floors=floors if floored else {})
+        self.check(explain(claims._CLAIM, claims._parameters(wanted)))
+
+    def test_completing_and_claiming_together_reads_no_more(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        rows_of_every_kind()
+        kept, gone = (
+            claims.claim(transaction_connection, claim_for(queues={"default": 20}))
+            for _ in range(2)
         )
+        done = leases.completion(kept, gone)
+        parameters = claims._parameters(self.WANTED) | done.parameters
+        self.check(explain(claims._together(done), parameters))
+
+    def check(self, plan: str) -> None:
         nodes = list(_nodes(json.loads(plan)[0]["Plan"]))
         scans = [
             node
@@ -205,6 +226,55 @@ class TestPlan:
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     children = plan.get("Plans", [])
     return [plan, *(node for child in children for node in _nodes(child))]
+
+
+class TestTogether:
+    """Completing one batch and claiming the next in one statement."""
+
+    def test_both_happen(self, transaction_connection: TransactionConnection) -> None:
+        add(4)
+        first, second = claims.claim(
+            transaction_connection, claim_for(queues={"default": 2})
+        )
+        lost, claimed = claims.complete_and_claim(
+            transaction_connection,
+            leases.completion([first], [second]),
+            claim_for(queues={"default": 1}),
+        )
+        assert lost == set()
+        assert Job.objects.get(pk=first.id).status == Status.COMPLETED
+        assert not Job.objects.filter(pk=second.id).exists()
+        (third,) = claimed
+        assert third.attempts == 1
+        assert Job.objects.get(pk=third.id).leased_by == "w1"
+
+    def test_what_was_lost_is_named_and_changes_nothing(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(4)
+        kept, gone = claims.claim(
+            transaction_connection, claim_for(queues={"default": 2})
+        )
+        stale = [job._replace(lease_seq=0) for job in (kept, gone)]
+        lost, claimed = claims.complete_and_claim(
+            transaction_connection,
+            leases.completion(stale[:1], stale[1:]),
+            claim_for(),
+        )
+        assert lost == {kept.id, gone.id}
+        assert len(claimed) == 2
+        assert {job.id for job in claimed}.isdisjoint(lost)
+        assert Job.objects.running().count() == 4
+
+    def test_with_nothing_due_the_completed_are_written_all_the_same(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add()
+        job = claim_one(transaction_connection)
+        assert claims.complete_and_claim(
+            transaction_connection, leases.completion([job]), claim_for()
+        ) == (set(), [])
+        assert Job.objects.get().status == Status.COMPLETED
 
 
 class TestUnknownTypes:

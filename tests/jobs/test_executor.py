@@ -14,7 +14,7 @@ from pytest_django import Settings
 from jobs import registry
 from jobs.context import JobContext
 from jobs.exceptions import LeaseLost, Permanent, Snooze
-from jobs.executor import execute
+from jobs.handler_connections import HandlerConnections
 from jobs.models import Status
 from jobs.outcomes import COMPLETED, LONGEST_DELAY, Outcome
 from jobs.thread import Execution
@@ -36,7 +36,7 @@ def run(
     job = leased_job(
         type="test.run", attempts=attempts, max_attempts=max_attempts, payload=payload
     )
-    return execute(job, Execution(job).context)
+    return Execution(job).run(HandlerConnections())
 
 
 def raising(error: BaseException) -> Any:
@@ -139,7 +139,7 @@ def test_a_retry_comes_no_earlier_than_the_error_asks_for(settings: Settings) ->
 
 def test_an_unknown_type_fails_saying_so_and_is_tried_again() -> None:
     job = leased_job(type="test.newer", attempts=1)
-    outcome = execute(job, Execution(job).context)
+    outcome = Execution(job).run(HandlerConnections())
     assert outcome is not None
     assert outcome.status == Status.PENDING
     assert outcome.error == f"Unhandled job kind: test.newer, id: {job.id}"
@@ -147,7 +147,7 @@ def test_an_unknown_type_fails_saying_so_and_is_tried_again() -> None:
 
 def test_an_unknown_type_ends_dead_with_its_last_attempt() -> None:
     job = leased_job(type="test.newer", attempts=5)
-    outcome = execute(job, Execution(job).context)
+    outcome = Execution(job).run(HandlerConnections())
     assert outcome is not None
     assert outcome.status == Status.DEAD
 

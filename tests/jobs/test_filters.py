@@ -6,6 +6,7 @@ import pytest
 from django.contrib import admin
 from django.test import RequestFactory
 
+from jobs.admin import JobAdmin
 from jobs.filters import NameFilter, QueueFilter, StatusFilter, TypeFilter
 from jobs.models import Job
 from tests.jobs.factories import JobFactory, WorkerProcessFactory
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.django_db
 def made(kind: type[NameFilter], value: str | None = None) -> tuple[NameFilter, Any]:
     parameters = {} if value is None else {str(kind.parameter_name): [value]}
     request = RequestFactory().get("/")
-    model_admin = admin.site.get_model_admin(Job)
+    model_admin = JobAdmin(Job, admin.site)
     chosen = kind(request, parameters, Job, model_admin)
     return chosen, chosen.queryset(request, Job.objects.order_by("pk"))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 
 from jobs import claims, outcomes
-from jobs.connection import TransactionConnection
+from jobs.connection import QueueConnection, TransactionConnection
 from jobs.enqueue import NewJob, enqueue_many
 from jobs.events import LogEvent
 from jobs.finisher import write
@@ -66,11 +67,11 @@ def test_a_mixed_batch_is_written_and_each_end_is_an_event(
     assert finished == []
     assert statuses() == [Status.COMPLETED, Status.PENDING, Status.DEAD]
     assert [record.msg for record in caplog.records] == [
-        LogEvent.COMPLETED,
         LogEvent.FAIL_RETRY,
         LogEvent.DEAD,
+        LogEvent.COMPLETED,
     ]
-    retried: Any = caplog.records[1]
+    retried: Any = caplog.records[0]
     assert (retried.job_id, retried.attempt, retried.error) == (batch[1].id, 1, "again")
 
 
@@ -196,12 +197,13 @@ def test_what_was_written_before_the_database_went_is_not_written_again(
         raise psycopg.OperationalError("gone")
 
     retry = outcomes.retry(SECOND, error="again")
-    finished = [(batch[0], outcomes.COMPLETED), (batch[1], retry)]
+    completed = (batch[0], outcomes.COMPLETED)
+    finished = [completed, (batch[1], retry)]
     with monkeypatch.context() as patched:
-        patched.setattr("jobs.leases.finish", away)
+        patched.setattr("jobs.leases.complete", away)
         with pytest.raises(psycopg.OperationalError):
             write(transaction_connection, finished, worker="w1")
-    assert finished == [(batch[1], retry)]
+    assert finished == [completed]
     write(transaction_connection, finished, worker="w1")
     assert statuses() == [Status.COMPLETED, Status.PENDING, Status.RUNNING]
     assert LogEvent.LEASE_LOST not in [record.msg for record in caplog.records]
@@ -227,3 +229,54 @@ def test_a_job_whose_payload_cannot_be_read_dies_like_any_other(
     dead = Job.objects.defer("payload").get(pk=batch[0].id)
     assert dead.status == Status.DEAD
     assert told == ["test.noop"]
+
+
+def test_the_next_batch_comes_with_the_completion_of_the_last(
+    transaction_connection: TransactionConnection, batch: list[LeasedJob]
+) -> None:
+    finished = [
+        (batch[0], outcomes.COMPLETED),
+        (batch[1], outcomes.COMPLETED_AND_DELETED),
+        (batch[2], outcomes.retry(-SECOND, error="again")),
+    ]
+    claimed = write(transaction_connection, finished, worker="w1", wanted=claim_for())
+    assert finished == []
+    assert [job.id for job in claimed] == [batch[2].id]
+    assert dict(Job.objects.values_list("id", "status")) == {
+        batch[0].id: Status.COMPLETED,
+        batch[2].id: Status.RUNNING,
+    }
+
+
+def test_with_nothing_to_write_it_is_a_claim(
+    transaction_connection: TransactionConnection, noop: str
+) -> None:
+    enqueue_many([NewJob(type=noop)])
+    (job,) = write(transaction_connection, [], worker="w1", wanted=claim_for())
+    assert job.attempts == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_done_is_written_though_the_next_batch_cannot_be_claimed(
+    queue_connection: QueueConnection, noop: str
+) -> None:
+    enqueue_many([NewJob(type=noop)])
+    (job,) = claims.claim(queue_connection, claim_for())
+    broken = replace(claim_for(), costs={noop: "much"})  # type: ignore[dict-item]
+    finished = [(job, outcomes.COMPLETED)]
+    with pytest.raises(psycopg.DataError):
+        write(queue_connection, finished, worker="w1", wanted=broken)
+    assert finished == []
+    assert statuses() == [Status.COMPLETED]
+
+
+def test_a_lost_lease_of_a_completion_is_told(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stale = batch[0]._replace(lease_seq=7)
+    write(transaction_connection, [(stale, outcomes.COMPLETED)], worker="w1")
+    (record,) = (r for r in caplog.records if r.msg == LogEvent.LEASE_LOST)
+    assert record.job_id == stale.id  # type: ignore[attr-defined]
+    assert statuses() == [Status.RUNNING] * 3

@@ -9,7 +9,14 @@ from django.utils import timezone
 from jobs import claims, leases, outcomes
 from jobs.connection import QueueConnection, TransactionConnection
 from jobs.models import Attempt, Job, Status
-from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
+from tests.jobs.support import (
+    add,
+    claim_for,
+    claim_one,
+    complete,
+    explain,
+    rows_of_every_kind,
+)
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -24,7 +31,7 @@ class TestFencing:
     ) -> None:
         add()
         leased = claim_one(transaction_connection)
-        assert leases.complete(transaction_connection, [leased]) == {leased.id}
+        assert complete(transaction_connection, leased) == {leased.id}
         job = Job.objects.get()
         assert job.status == Status.COMPLETED
         assert job.completed_at is not None
@@ -42,7 +49,7 @@ class TestFencing:
         # The attempt is the same again; only the lease's number tells the two apart.
         assert (stale.attempts, current.attempts) == (1, 1)
         before = Job.objects.values().get()
-        assert leases.complete(transaction_connection, [stale]) == set()
+        assert complete(transaction_connection, stale) == set()
         for outcome in (
             outcomes.dead("x"),
             outcomes.retry(MINUTE, error="x"),
@@ -58,7 +65,7 @@ class TestFencing:
         }
         assert Job.objects.values().get() == before
         assert Attempt.objects.count() == 0
-        assert leases.complete(transaction_connection, [current]) == {current.id}
+        assert complete(transaction_connection, current) == {current.id}
 
     @pytest.mark.parametrize(
         "status", [Status.COMPLETED, Status.DEAD, Status.CANCELLED]
@@ -69,7 +76,7 @@ class TestFencing:
         add()
         leased = claim_one(transaction_connection)
         Job.objects.update(status=status, completed_at=Now(), lease_until=None)
-        assert leases.complete(transaction_connection, [leased]) == set()
+        assert complete(transaction_connection, leased) == set()
         assert (
             leases.finish(
                 transaction_connection, [(leased, outcomes.dead("x"))], worker="w"
@@ -141,7 +148,7 @@ class TestExtend:
     ) -> None:
         add(3)
         batch = claims.claim(transaction_connection, claim_for(lease=MINUTE))
-        leases.complete(transaction_connection, [batch[0]])
+        complete(transaction_connection, batch[0])
         lost = leases.extend(transaction_connection, batch, 60 * MINUTE)
         assert lost == {batch[0].key}
         until = Job.objects.running().values_list("lease_until", flat=True)
@@ -154,7 +161,7 @@ class TestExtend:
         add()
         leased = claim_one(queue_connection)
         second_connection.execute("BEGIN", [])
-        leases.complete(second_connection, [leased])
+        complete(second_connection, leased)
         assert leases.extend(queue_connection, [leased], MINUTE) == set()
         second_connection.execute("COMMIT", [])
         assert leases.extend(queue_connection, [leased], MINUTE) == {leased.key}

@@ -76,11 +76,17 @@ def test_a_row_that_makes_no_sense_is_refused_by_the_table(
 
 
 def test_a_plain_delete_by_an_operator_takes_the_attempts_along(noop: str) -> None:
-    job = enqueue(noop)
-    Attempt.objects.create(job=job, number=1, error="x")
+    failed_once, failed_and_leased_again, other = (enqueue(noop) for _ in range(3))
+    Job.objects.filter(pk=failed_once.pk).update(lease_seq=1, last_error="x")
+    Job.objects.filter(pk=failed_and_leased_again.pk).update(lease_seq=2)
+    for job in (failed_once, failed_and_leased_again, other):
+        Attempt.objects.create(job=job, number=1, error="x")
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM jobs WHERE id = %s", [job.id])
-    assert Attempt.objects.count() == 0
+        cursor.execute(
+            "DELETE FROM jobs WHERE id = ANY(%s)",
+            [[failed_once.id, failed_and_leased_again.id]],
+        )
+    assert [attempt.job_id for attempt in Attempt.objects.all()] == [other.id]
 
 
 def test_a_lease_can_be_extended_in_place(noop: str) -> None:

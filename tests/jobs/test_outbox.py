@@ -32,7 +32,9 @@ def test_what_is_written_is_gone_and_what_is_not_waits_on(
     outbox.add(first, outcomes.COMPLETED)
     outbox.add(second, outcomes.dead("x"))
 
-    def write_one(connection: object, finished: Entries, *, worker: str) -> None:
+    def write_one(
+        connection: object, finished: Entries, **_: object
+    ) -> list[LeasedJob]:
         del finished[0]
         raise psycopg.OperationalError("gone")
 
@@ -49,10 +51,11 @@ def test_adding_and_looking_never_wait_for_a_write(
 ) -> None:
     begun, go = threading.Event(), threading.Event()
 
-    def slow(connection: object, finished: Entries, *, worker: str) -> None:
+    def slow(connection: object, finished: Entries, **_: object) -> list[LeasedJob]:
         begun.set()
         go.wait(PATIENCE)
         finished.clear()
+        return []
 
     monkeypatch.setattr("jobs.outbox.write", slow)
     outbox = Outbox("w1")

@@ -19,7 +19,7 @@ from jobs.events import LogEvent
 from jobs.models import Attempt, Job, Status, WorkerProcess
 from jobs.runners import job_purge, job_reaper
 from jobs.signals import job_dead
-from tests.jobs.support import claim_for
+from tests.jobs.support import claim_for, complete
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,7 +73,7 @@ class TestReaper:
         assert Attempt.objects.get().number == 1
         assert [record.msg for record in caplog.records] == [LogEvent.LEASE_EXPIRED]
         # The stale worker may write nothing any more.
-        assert leases.complete(queue_connection, [job]) == set()
+        assert complete(queue_connection, job) == set()
 
     def test_a_lease_that_holds_is_left(
         self, queue_connection: QueueConnection, noop: str, stop: threading.Event
@@ -107,7 +107,7 @@ class TestReaper:
         (job,) = leased(queue_connection)
         Job.objects.update(lease_until=Now() - HOUR)
         second_connection.execute("BEGIN", [])
-        leases.complete(second_connection, [job])
+        complete(second_connection, job)
         assert job_reaper(stop)["returned"] == 0
         second_connection.execute("COMMIT", [])
         assert job_reaper(stop)["returned"] == 0
@@ -190,6 +190,7 @@ class TestPurge:
 
     def test_attempts_go_with_their_job(self, noop: str, stop: threading.Event) -> None:
         job_id = self.finished(Status.DEAD, 31 * DAY)
+        Job.objects.filter(pk=job_id).update(last_error="x")
         Attempt.objects.create(job_id=job_id, number=1, error="x")
         job_purge(stop)
         assert Attempt.objects.count() == 0

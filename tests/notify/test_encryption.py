@@ -55,3 +55,33 @@ def test_without_a_key_the_error_names_the_setting(settings: Settings):
 
     with pytest.raises(EncryptionError, match="ACW_ENCRYPTION_KEYS is empty"):
         encryption.encrypt("x")
+
+
+def fernet_takes(text: str) -> bool:
+    try:
+        Fernet(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A" * 43 + "=", True),
+        ("-_" * 21 + "A=", True),
+        ("A" * 43, False),
+        ("A" * 40, False),
+        ("A" * 64, False),
+        ("é" * 43 + "=", False),
+        ("", False),
+    ],
+)
+def test_a_key_is_what_fernet_takes_for_one(text: str, expected: bool):
+    assert encryption.is_key(text) == fernet_takes(text) == expected
+
+
+def test_a_new_key_is_one_and_no_two_are_the_same():
+    keys = {encryption.new_key() for _ in range(2)}
+    assert all(encryption.is_key(key) for key in keys)
+    assert len(keys) == 2

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from jobs.checks import WORKER
 from jobs.connection import UNAVAILABLE, Outage
 from jobs.events import LogEvent
 from jobs.process import EXIT_SHUTDOWN_TIMEOUT, Worker
@@ -27,6 +28,7 @@ class Command(BaseCommand):
         "SIGINT. Exit status: 0 after a clean stop, 1 when a part of it failed, 3 when running handlers "
         "did not end within JOBS_SHUTDOWN_GRACE."
     )
+    requires_system_checks = [WORKER]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

@@ -1,0 +1,116 @@
+"""The INSERT of new jobs: one statement for any number of rows, on the caller's connection."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+Times = tuple[dt.datetime, dt.datetime]
+"""When a new job is due, and when it was made."""
+
+
+class Row(NamedTuple):
+    """What is stored of a new job, checked; ``payload`` is JSON text, ``run_at`` None is now."""
+
+    id: uuid.UUID
+    type: str
+    ref_id: str | None
+    queue: str
+    priority: int
+    payload: str
+    max_attempts: int
+    run_at: dt.datetime | None
+    unique_key: str | None
+
+
+_KINDS = {
+    "id": "uuid",
+    "type": "text",
+    "ref_id": "text",
+    "queue": "text",
+    "priority": "smallint",
+    "payload": "jsonb",
+    "max_attempts": "integer",
+    "run_at": "timestamptz",
+    "unique_key": "text",
+}
+_UNLESS_LIVE = """
+ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND status IN ('pending', 'running') DO NOTHING
+"""
+# No JSON text holds this character as it is; of other texts it is made sure.
+_SEPARATOR = "\x1f"
+_JOINED = "string_to_array(%({name})s, E'\\x1f')"
+
+
+def insert(rows: Sequence[Row], *, returning: bool) -> Mapping[uuid.UUID, Times]:
+    """Insert the rows, but those whose unique key is live.
+
+    With ``returning``, the ids of the new jobs, each with its times.
+    """
+    columns: dict[str, list[Any]] = {
+        name: list(column)
+        for name, column in zip(_KINDS, zip(*rows, strict=True), strict=True)
+    }
+    columns["id"] = [job_id.hex for job_id in columns["id"]]
+    forms, values = [], {}
+    for name, column in columns.items():
+        form, values[name] = _parameter(column)
+        forms.append(form)
+    keyed = any(columns["unique_key"])
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(_statement(tuple(forms), keyed, returning), values)
+        found = cursor.fetchall() if returning else []
+    return {job_id: (run_at, created_at) for job_id, run_at, created_at in found}
+
+
+class _Form(Enum):
+    """How a column's values are handed over."""
+
+    SAME = "one value, the same in all rows"
+    ARRAY = "an array"
+    JOINED = "one text, which takes a fraction of the time that an array of texts takes to make"
+
+
+def _parameter(column: list[Any]) -> tuple[_Form, Any]:
+    if column.count(column[0]) == len(column):
+        return _Form.SAME, column[0]
+    try:
+        joined = _SEPARATOR.join(column)
+    except TypeError:  # they are no texts, or not all of them are
+        return _Form.ARRAY, column
+    if joined.count(_SEPARATOR) >= len(column):
+        return _Form.ARRAY, column
+    return _Form.JOINED, joined
+
+
+@lru_cache(maxsize=64)
+def _statement(forms: tuple[_Form, ...], keyed: bool, returning: bool) -> str:
+    selected, arrays, names = [], [], []
+    for (name, kind), form in zip(_KINDS.items(), forms, strict=True):
+        value = (_JOINED if form is _Form.JOINED else "%({name})s").format(name=name)
+        if form is _Form.SAME:
+            expression = f"{value}::{kind}"
+        else:
+            expression = f"new.{name}"
+            names.append(name)
+            arrays.append(f"{value}::{kind}[]")
+        if name == "run_at":
+            expression = f"coalesce({expression}, statement_timestamp())"
+        selected.append(expression)
+    parts = [f"INSERT INTO jobs ({', '.join(_KINDS)}) SELECT {', '.join(selected)}"]
+    if arrays:
+        parts.append(f"FROM unnest({', '.join(arrays)}) AS new ({', '.join(names)})")
+    if keyed:
+        if _Form.SAME is not forms[-1]:
+            # All who insert the same keys wait for each other in the same order, and so never in a circle.
+            parts.append("ORDER BY new.unique_key")
+        parts.append(_UNLESS_LIVE)
+    if returning:
+        parts.append("RETURNING id, run_at, created_at")
+    return " ".join(parts)
