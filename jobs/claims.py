@@ -13,10 +13,12 @@ from typing import Any
 
 from jobs.connection import Executes
 from jobs.leases import Completion, LeasedJob
-from jobs.models import Priority
 
 BATCH_SECONDS = 0.1
 """How much work one claim takes: nobody waits longer than this behind the jobs of one batch."""
+
+Level = tuple[str, int]
+"""A queue and a priority."""
 
 LARGEST_BATCH = 500
 LARGEST_BATCH_BYTES = 4_000_000
@@ -25,26 +27,23 @@ LARGEST_BATCH_BYTES = 4_000_000
 _FRONT = 1_000
 """So many of the longest due jobs of each queue and priority are looked at for types that nobody knows."""
 
-_LEVELS = list(Priority.values)
 _NO_FLOOR = "-infinity"
-_FLOORS = ", ".join(f"%(floors_{level})s::timestamptz[]" for level in _LEVELS)
-_NAMES = ", ".join(f"floor_{level}" for level in _LEVELS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """What a worker asks for.
 
-    ``costs`` maps each type that it has a handler for to the seconds that one such job takes; ``queues`` maps each
-    queue that it serves to the most jobs to take from it at once. ``floors`` maps a queue and a priority to the
-    ``run_at`` before which it need not look; see :mod:`jobs.floors`.
+    ``costs`` maps each type that it has a handler for to the seconds that one such job takes; ``limits`` maps each
+    queue and priority to the most jobs to take there at once, and ``floors`` to the ``run_at`` before which it need not
+    look; see :mod:`jobs.floors`.
     """
 
     worker: str
     lease: dt.timedelta
-    queues: Mapping[str, int]
+    limits: Mapping[Level, int]
     costs: Mapping[str, float]
-    floors: Mapping[tuple[str, int], dt.datetime] = field(default_factory=dict)
+    floors: Mapping[Level, dt.datetime] = field(default_factory=dict)
     budget: float = BATCH_SECONDS
 
 
@@ -56,26 +55,22 @@ WHERE jobs.id = ANY (ARRAY(SELECT id FROM batch))
 RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts, lease_seq, run_at, created_at
 """
 
-# The inner query takes at most n rows of each queue, level by level, in index order: it never sorts and never
+# The inner query takes at most n rows of each queue and priority, in index order: it never sorts and never
 # touches a row that is not due. MATERIALIZED, since a plain IN (SELECT … LIMIT) may be run
 # more than once by the planner and so take more than was asked for. Of what it found, the batch
 # is what fits into the budget: a slow job ends a batch, so that nothing waits behind it.
-_DUE_BATCH = f"""due AS MATERIALIZED (
+_DUE_BATCH = """due AS MATERIALIZED (
     SELECT found.id, found.type, found.priority, found.run_at, found.bytes
-    FROM unnest(%(queues)s::text[], %(limits)s::int[], {_FLOORS}) AS wanted (queue, most, {_NAMES})
+    FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(limits)s::int[], %(floors)s::timestamptz[])
+        AS wanted (queue, priority, most, floor)
     CROSS JOIN LATERAL (
-        SELECT level_jobs.id, level_jobs.type, level_jobs.priority, level_jobs.run_at, level_jobs.bytes
-        FROM unnest(%(levels)s::smallint[], ARRAY[{_NAMES}]) AS level (priority, floor)
-        CROSS JOIN LATERAL (
-            SELECT id, type, priority, run_at, pg_column_size(payload) AS bytes
-            FROM jobs
-            WHERE status = 'pending' AND queue = wanted.queue AND priority = level.priority
-                AND run_at >= level.floor AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
-            ORDER BY run_at, id
-            LIMIT wanted.most
-            FOR NO KEY UPDATE SKIP LOCKED
-        ) AS level_jobs
+        SELECT id, type, priority, run_at, pg_column_size(payload) AS bytes
+        FROM jobs
+        WHERE status = 'pending' AND queue = wanted.queue AND priority = wanted.priority
+            AND run_at >= wanted.floor AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
+        ORDER BY run_at, id
         LIMIT wanted.most
+        FOR NO KEY UPDATE SKIP LOCKED
     ) AS found
 ), batch AS MATERIALIZED (
     SELECT id FROM (
@@ -87,7 +82,7 @@ _DUE_BATCH = f"""due AS MATERIALIZED (
         WINDOW earlier AS (ORDER BY due.priority, due.run_at, due.id ROWS UNBOUNDED PRECEDING)
     ) AS ranked
     WHERE seconds_before < %(budget)s AND bytes_before < %(bytes)s
-)"""  # noqa: S608 (put together from the priorities, nothing of a caller's)
+)"""
 _CLAIM = f"WITH {_DUE_BATCH} {_LEASE_BATCH}"
 
 # A type that no living worker announces, due for longer than the grace: any worker may take it, so
@@ -97,11 +92,10 @@ _CLAIM = f"WITH {_DUE_BATCH} {_LEASE_BATCH}"
 _UNKNOWN_BATCH = """
 WITH front AS MATERIALIZED (
     SELECT first.id, first.type
-    FROM unnest(%(queues)s::text[]) AS wanted (queue)
-    CROSS JOIN unnest(%(levels)s::smallint[]) AS level (priority)
+    FROM unnest(%(queues)s::text[], %(priorities)s::smallint[]) AS wanted (queue, priority)
     CROSS JOIN LATERAL (
         SELECT id, type FROM jobs
-        WHERE status = 'pending' AND queue = wanted.queue AND priority = level.priority
+        WHERE status = 'pending' AND queue = wanted.queue AND priority = wanted.priority
             AND run_at <= statement_timestamp() - %(grace)s
         ORDER BY run_at, id
         LIMIT %(front)s
@@ -158,29 +152,23 @@ def complete_and_claim(
 
 def _together(done: Completion) -> str:
     return (
-        f"WITH {done.ctes}, {_DUE_BATCH}, claimed AS ({_LEASE_BATCH}) SELECT * FROM claimed "  # noqa: S608 (as above)
+        f"WITH {done.ctes}, {_DUE_BATCH}, claimed AS ({_LEASE_BATCH}) SELECT * FROM claimed "  # noqa: S608 (nothing of a caller's)
         f"UNION ALL SELECT id, {_NO_JOB} FROM ({done.lost}) AS lost"
     )
 
 
 def _parameters(wanted: Claim) -> dict[str, Any]:
-    floors = {
-        f"floors_{level}": [
-            str(wanted.floors.get((queue, level), _NO_FLOOR)) for queue in wanted.queues
-        ]
-        for level in _LEVELS
-    }
     return {
-        "queues": list(wanted.queues),
-        "limits": list(wanted.queues.values()),
+        "queues": [queue for queue, _ in wanted.limits],
+        "priorities": [priority for _, priority in wanted.limits],
+        "limits": list(wanted.limits.values()),
+        "floors": [str(wanted.floors.get(key, _NO_FLOOR)) for key in wanted.limits],
         "types": list(wanted.costs),
         "seconds": list(wanted.costs.values()),
-        "levels": _LEVELS,
         "budget": wanted.budget,
         "bytes": LARGEST_BATCH_BYTES,
         "worker": wanted.worker,
         "lease": wanted.lease,
-        **floors,
     }
 
 
@@ -188,19 +176,8 @@ def claim_unknown(
     connection: Executes, wanted: Claim, *, grace: dt.timedelta, most: int
 ) -> list[LeasedJob]:
     """Lease jobs that have been due for ``grace`` and that no living worker has a handler for."""
-    rows = connection.execute(
-        _CLAIM_UNKNOWN,
-        {
-            "queues": list(wanted.queues),
-            "types": list(wanted.costs),
-            "levels": _LEVELS,
-            "grace": grace,
-            "front": _FRONT,
-            "most": most,
-            "worker": wanted.worker,
-            "lease": wanted.lease,
-        },
-    )
+    parameters = {"grace": grace, "front": _FRONT, "most": most}
+    rows = connection.execute(_CLAIM_UNKNOWN, _parameters(wanted) | parameters)
     return _in_order(rows)
 
 

@@ -81,9 +81,14 @@ def enqueue(
             )
         ]
     )
-    ((job_id, times),) = _insert_unique(rows)
+    (row,) = rows
+    if unique_key is None:
+        times: Times | None = insert(rows, returning=True)[row.id]
+        _wake({row.queue})
+    else:
+        ((job_id, times),) = _insert_unique(rows)
     if times is not None:
-        return _job(rows[0], times)
+        return _job(row, times)
     # Deferred, since what somebody else put there may be a payload that cannot be decoded.
     job = Job.objects.defer("payload").get(pk=job_id)
     job.deduplicated = True

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from jobs.claims import BATCH_SECONDS, LARGEST_BATCH
+from jobs.claims import BATCH_SECONDS, LARGEST_BATCH, Level
 from jobs.leases import LeasedJob
+from jobs.models import Priority
 
 _WEIGHT = 0.3
 """Of the newest duration in the moving average."""
@@ -14,7 +15,7 @@ _WEIGHT = 0.3
 _SHORTEST = 1e-6
 
 _FIRST_LIMIT = 16
-"""Jobs asked of a queue that gave none the last time."""
+"""Jobs asked of a queue and priority that gave none the last time."""
 
 
 class Estimates:
@@ -27,7 +28,7 @@ class Estimates:
     def __init__(self) -> None:
         self._types: dict[str, float] = {}
         self._queues: dict[str, float] = {}
-        self._given: Mapping[str, int] = {}
+        self._given: Mapping[Level, int] = {}
 
     def record(self, type_name: str, queue: str, seconds: float) -> None:
         """Note how long one execution took."""
@@ -42,19 +43,20 @@ class Estimates:
         """The cost of each of these types."""
         return {name: self.cost(name) for name in type_names}
 
-    def claimed(self, jobs: Iterable[LeasedJob]) -> None:
-        """Note what the newest claim has found in which queue."""
-        self._given = Counter([job.queue for job in jobs])
+    def claimed(self, jobs: Iterable[LeasedJob]) -> Mapping[Level, int]:
+        """Note how many jobs the newest claim has found at which queue and priority, and return it."""
+        self._given = given = Counter([(job.queue, job.priority) for job in jobs])
+        return given
 
-    def limit(self, queue: str) -> int:
-        """How many jobs of this queue to ask for: from 1 to ``LARGEST_BATCH``.
+    def limit(self, queue: str, priority: int = Priority.NORMAL) -> int:
+        """How many jobs of this queue and priority to ask for: from 1 to ``LARGEST_BATCH``.
 
-        Not more than are worth a batch, nor twice what it gave the last time: a claim locks what it asks for in
-        every queue before it keeps one batch, and what it locks is hidden from other workers meanwhile.
+        Not more than are worth a batch, nor twice what they gave the last time: a claim locks what it asks for
+        everywhere before it keeps one batch, and what it locks is hidden from other workers meanwhile.
         """
         average = self._queues.get(queue, BATCH_SECONDS)
         worth = max(1, min(LARGEST_BATCH, int(BATCH_SECONDS / average)))
-        return min(worth, max(_FIRST_LIMIT, 2 * self._given.get(queue, 0)))
+        return min(worth, max(_FIRST_LIMIT, 2 * self._given.get((queue, priority), 0)))
 
 
 def _average(before: float | None, newest: float) -> float:

@@ -13,6 +13,7 @@ import datetime as dt
 import time
 from collections.abc import Container, Iterable, Mapping
 
+from jobs.claims import Level
 from jobs.leases import LeasedJob
 
 MARGIN = dt.timedelta(milliseconds=500)
@@ -33,10 +34,10 @@ class Floors:
     """
 
     def __init__(self) -> None:
-        self._floors: dict[tuple[str, int], dt.datetime] = {}
+        self._floors: dict[Level, dt.datetime] = {}
         self._full_due = 0.0
 
-    def next(self) -> Mapping[tuple[str, int], dt.datetime]:
+    def next(self) -> Mapping[Level, dt.datetime]:
         """The floors of the next claim; none where a full one is due."""
         return {} if time.monotonic() >= self._full_due else self._floors
 

@@ -128,9 +128,9 @@ class Periodic(Part):
 
     def join_ticks(self, deadline: float) -> list[str]:
         """Wait for the ticks under way until ``deadline`` (monotonic); return those that have not ended."""
-        for thread in self._ticks.values():
+        for thread in list(self._ticks.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
-        return [name for name, thread in self._ticks.items() if thread.is_alive()]
+        return [name for name, thread in list(self._ticks.items()) if thread.is_alive()]
 
     def _tick(self, runner: Runner) -> None:
         try:

@@ -21,6 +21,7 @@ from jobs.estimates import Estimates
 from jobs.floors import Floors
 from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob, LeaseKey
+from jobs.models import Priority
 from jobs.outbox import Outbox
 from jobs.outcomes import NOT_BEGUN, interrupted
 from jobs.selection import Queues
@@ -28,6 +29,9 @@ from jobs.thread import Execution, WorkerThread
 
 STUCK_AFTER = 1.0
 """Seconds after which what waits behind a running job is given back."""
+
+_SHARED_FROM = 0.01
+"""Seconds of work in a batch from which on an idle thread is woken, to take over some of it."""
 
 _UNKNOWN_TYPES_EVERY = 30.0
 _UNKNOWN_TYPES_BATCH = 100
@@ -70,10 +74,13 @@ class Pool:
             thread.start()
 
     def wake(self) -> None:
-        """Have the waiting threads look for work now."""
+        """Have a waiting thread look for work now, and those that are looking look again.
+
+        One only: where there is more than it takes, it wakes the next.
+        """
         with self._condition:
             self._generation += 1
-            self._condition.notify_all()
+            self._condition.notify()
 
     @property
     def generation(self) -> int:
@@ -96,17 +103,24 @@ class Pool:
         return Claim(
             worker=self.worker,
             lease=self.lease,
-            queues={name: self.estimates.limit(name) for name in self.queues.names()},
+            limits={
+                (queue, priority): self.estimates.limit(queue, priority)
+                for queue in self.queues.names()
+                for priority in Priority
+            },
             costs=self.estimates.costs(registry.job_types()),
             floors=self.floors.next(),
         )
 
     def claimed(self, wanted: Claim, jobs: Sequence[LeasedJob], seconds: float) -> None:
         """Learn from a claim, and how long it took, what to ask for next."""
-        self.estimates.claimed(jobs)
+        given = self.estimates.claimed(jobs)
+        more_is_due = any(number >= wanted.limits[key] for key, number in given.items())
+        if more_is_due or _worth_sharing(wanted, jobs):
+            self.wake()
         self.floors.claimed(jobs)
         if not wanted.floors:
-            self.floors.full(seconds, wanted.queues)
+            self.floors.full(seconds, {queue for queue, _ in wanted.limits})
 
     def take_over(self, taker: WorkerThread) -> tuple[LeasedJob, float] | None:
         """A job that waits behind another thread's running one, and until when its lease may be trusted."""
@@ -168,7 +182,8 @@ class Pool:
     def stop(self) -> None:
         """Claim no more, ask the running handlers to come to an end, and have given back what was not begun."""
         self.stopping.set()
-        self.wake()
+        with self._condition:
+            self._condition.notify_all()
         for execution in self.running():
             execution.context.notify_stop()
         for thread in self.threads:
@@ -217,3 +232,7 @@ class Pool:
         """Have leased jobs returned whose handlers were not called; their attempts are given back."""
         for job in jobs:
             self._returns.add(job, NOT_BEGUN)
+
+
+def _worth_sharing(wanted: Claim, jobs: Sequence[LeasedJob]) -> bool:
+    return len(jobs) > 1 and sum(wanted.costs[job.type] for job in jobs) > _SHARED_FROM

@@ -17,7 +17,7 @@ from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.finisher import write
 from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob
-from jobs.models import Job
+from jobs.models import Job, Priority
 from jobs.selection import Queues
 from jobs.thread import Execution
 
@@ -71,7 +71,7 @@ def _claim(connection_: Executes, queues: Queues) -> list[LeasedJob]:
     wanted = Claim(
         worker=WORKER,
         lease=_LEASE,
-        queues=dict.fromkeys(queues.names(), _BATCH),
+        limits={(name, level): _BATCH for name in queues.names() for level in Priority},
         costs=dict.fromkeys(registry.job_types(), claims.BATCH_SECONDS / _BATCH),
     )
     return claims.claim(connection_, wanted)

@@ -26,6 +26,10 @@ IDLE = 60.0
 _PAYLOAD_LIMIT = 7_900
 """PostgreSQL takes fewer than 8,000 bytes."""
 
+# Its commit waits for no disk, since there is nothing to be lost: for this transaction alone, as a pooler may hand the
+# connection to others.
+_NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
+
 log = logging.getLogger(__name__)
 
 
@@ -36,7 +40,7 @@ class Notifier:
         self._condition = threading.Condition()
         self._queues: set[str] = set()
         self._thread: threading.Thread | None = None
-        self._closing = False
+        self._closing = threading.Event()
 
     def wake(self, queues: Iterable[str]) -> None:
         """Have the workers of these queues look for work. Returns at once."""
@@ -48,25 +52,24 @@ class Notifier:
                 )
                 thread.start()
                 self._thread = thread
-            self._condition.notify_all()
+            # Heard by a thread that waits for work, and not by one that spaces its notifications.
+            self._condition.notify()
 
     def close(self, timeout: float) -> None:
         """Send what is left and end the thread, within ``timeout`` seconds; it starts again when needed."""
         with self._condition:
             thread = self._thread
-            self._closing = True
-            self._condition.notify_all()
+            self._closing.set()
+            self._condition.notify()
         if thread is not None:
             thread.join(timeout)
-        self._closing = False
+        self._closing.clear()
 
     def _run(self) -> None:
         with QueueConnection() as connection:
             while queues := self._next():
                 try:
-                    connection.execute(
-                        "SELECT pg_notify(%s, %s)", [CHANNEL, _message(queues)]
-                    )
+                    connection.execute(_NOTIFY, [CHANNEL, _message(queues)])
                 except (
                     Exception
                 ):  # a wake-up is only a hint, and its thread must outlive every error
@@ -76,13 +79,14 @@ class Notifier:
                         extra={"queues": sorted(queues)},
                         exc_info=True,
                     )
-                with self._condition:
-                    self._condition.wait_for(lambda: self._closing, DEBOUNCE)
+                self._closing.wait(DEBOUNCE)
 
     def _next(self) -> set[str]:
         """The queues to notify; none once nobody needed it for a while."""
         with self._condition:
-            self._condition.wait_for(lambda: self._queues or self._closing, IDLE)
+            self._condition.wait_for(
+                lambda: self._queues or self._closing.is_set(), IDLE
+            )
             queues, self._queues = self._queues, set()
             if not queues:
                 self._thread = None

@@ -67,7 +67,11 @@ def _start_server(directory: Path) -> str:
     cluster = Cluster(
         directory / "postgres",
         database="acw",
-        settings={"max_connections": "200", **THROWAWAY},
+        settings={
+            "max_connections": "200",
+            "max_prepared_transactions": "10",
+            **THROWAWAY,
+        },
     )
     cluster.ensure_running()
     where = cluster.connection_parameters()

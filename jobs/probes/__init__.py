@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from jobs.probes import backlog, database, workers
+from jobs.probes import backlog, database, vacuum, workers
 
-__all__ = ["backlog", "database", "workers"]
+__all__ = ["backlog", "database", "vacuum", "workers"]

@@ -15,16 +15,6 @@ from jobs.schema import unapplied_migrations
 
 OLDEST_VERSION = 15
 LARGEST_SKEW = dt.timedelta(seconds=5)
-LONGEST_TRANSACTION = dt.timedelta(minutes=10)
-
-_OPEN_TRANSACTIONS = """
-SELECT pid, coalesce(nullif(application_name, ''), 'unnamed'), state, statement_timestamp() - xact_start
-FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
-    AND xact_start < statement_timestamp() - make_interval(secs => %s) AND backend_type = 'client backend'
-ORDER BY xact_start
-LIMIT 5
-"""
 
 
 @probe("database", vital=True)
@@ -107,18 +97,3 @@ def compare_clocks(host_now: Callable[[], dt.datetime]) -> Finding:
         advice="Jobs are not affected, since the database's clock decides; receivers refuse webhooks whose "
         "timestamp is off. Run NTP on both hosts.",
     )
-
-
-@probe("transactions")
-def transactions() -> Iterator[Finding]:
-    """Transactions that stay open keep vacuum from removing dead rows, and the queue slows down."""
-    with connection.cursor() as cursor:
-        cursor.execute(_OPEN_TRANSACTIONS, [LONGEST_TRANSACTION.total_seconds()])
-        rows = cursor.fetchall()
-    for pid, name, state, age in rows:
-        yield warning(
-            f"a transaction of {name} (process {pid}, {state}) has been open for {duration(age)}",
-            advice=f"It slows down the queue. End it: SELECT pg_terminate_backend({pid})",
-        )
-    if not rows:
-        yield ok(f"none has been open for {duration(LONGEST_TRANSACTION)}")

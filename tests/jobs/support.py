@@ -15,6 +15,7 @@ from jobs.connection import Executes
 from jobs.enqueue import NewJob, enqueue_many
 from jobs.identifiers import uuid7
 from jobs.leases import LeasedJob
+from jobs.models import Priority
 
 
 def claim_for(
@@ -29,7 +30,11 @@ def claim_for(
     return Claim(
         worker=worker,
         lease=lease,
-        queues=queues or {"default": 100},
+        limits={
+            (queue, level): most
+            for queue, most in (queues or {"default": 100}).items()
+            for level in Priority
+        },
         costs=dict.fromkeys(types, cost),
     )
 

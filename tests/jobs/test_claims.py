@@ -13,7 +13,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs import claims, leases
-from jobs.claims import Claim
 from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.enqueue import enqueue
 from jobs.leases import LeasedJob
@@ -168,13 +167,7 @@ class TestClaim:
 class TestPlan:
     """The plan is what keeps a claim at the cost of an empty table."""
 
-    WANTED = Claim(
-        worker="w",
-        lease=MINUTE,
-        queues={"default": 20, "a": 20, "b": 20},
-        costs={"test.noop": 0.001},
-        budget=1.0,
-    )
+    WANTED = claim_for(queues={"default": 20, "a": 20, "b": 20})
 
     @pytest.mark.parametrize("floored", [False, True])
     def test_a_claim_walks_the_due_index_and_sorts_no_pending_rows(
@@ -182,11 +175,7 @@ class TestPlan:
     ) -> None:
         rows_of_every_kind()
         long_ago = timezone.now() - 2 * HOUR
-        floors = {
-            (queue, level): long_ago
-            for queue in self.WANTED.queues
-            for level in Priority.values
-        }
+        floors = dict.fromkeys(self.WANTED.limits, long_ago)
         wanted = replace(self.WANTED, floors=floors if floored else {})
         self.check(explain(claims._CLAIM, claims._parameters(wanted)))
 
@@ -204,17 +193,21 @@ class TestPlan:
 
     def check(self, plan: str) -> None:
         nodes = list(_nodes(json.loads(plan)[0]["Plan"]))
-        scans = [
-            node
-            for node in nodes
-            if node.get("Relation Name") == "jobs" and "Scan" in node["Node Type"]
-        ]
-        assert not [node for node in scans if node["Node Type"] == "Seq Scan"]
-        due = next(node for node in scans if node.get("Index Name") == "jobs_due")
+        assert "Seq Scan" not in {
+            node["Node Type"] for node in nodes if node.get("Relation Name") == "jobs"
+        }
+        indexes = {node["Index Name"]: node for node in nodes if "Index Name" in node}
+        # Not jobs_running: beside a transaction that holds back vacuum it is full of dead entries.
+        assert set(indexes) == {"jobs_due", "jobs_pkey"}
+        due = indexes["jobs_due"]
         for column in ("queue", "priority", "run_at"):
             assert column in due["Index Cond"]
         # Sorted is what was found, never what waits.
-        assert all(node["Actual Rows"] <= 60 for node in nodes)
+        found = sum(self.WANTED.limits.values())
+        assert all(node["Actual Rows"] <= found for node in nodes)
+        # And nothing is compared with everything.
+        compared = [node.get("Rows Removed by Join Filter", 0) for node in nodes]
+        assert max(compared) <= found
 
     def test_the_queues_with_work_are_walked_not_counted(self, db: None) -> None:
         rows_of_every_kind()

@@ -41,7 +41,8 @@ def stored(name: str) -> list[object]:
 )
 def test_each_row_gets_its_own_value(name: str, values: list[object]) -> None:
     each = [
-        row._replace(**{name: value}) for row, value in zip(rows(), values, strict=True)
+        Row(**{**row._asdict(), name: value})
+        for row, value in zip(rows(), values, strict=True)
     ]
     insert(each, returning=False)
     assert stored(name) == values

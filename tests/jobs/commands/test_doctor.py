@@ -73,7 +73,7 @@ def test_the_queues_probes_are_registered_and_none_of_them_breaks():
         "migrations",
         "settings",
         "clock",
-        "transactions",
+        "vacuum",
         "workers",
         "queues",
         "types",

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.core import checks
@@ -116,35 +114,3 @@ def test_a_clock_that_is_off_is_a_warning(skew: dt.timedelta, said: str):
     assert finding.level is Level.WARNING
     assert said in finding.message
     assert "NTP" in finding.advice
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_transaction_that_stays_open_is_a_warning(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(database, "LONGEST_TRANSACTION", dt.timedelta(0))
-    began, go = threading.Event(), threading.Event()
-
-    def hold_a_transaction() -> int:
-        with connection.cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.execute("SELECT pg_backend_pid()")
-            pid: int = cursor.fetchone()[0]
-            began.set()
-            go.wait(20)
-            cursor.execute("ROLLBACK")
-        connection.close()
-        return pid
-
-    with ThreadPoolExecutor(1) as threads:
-        holding = threads.submit(hold_a_transaction)
-        assert began.wait(20)
-        findings = list(database.transactions())
-        go.set()
-        pid = holding.result(20)
-    (finding,) = (f for f in findings if f"process {pid}" in f.message)
-    assert finding.level is Level.WARNING
-    assert f"pg_terminate_backend({pid})" in finding.advice
-
-
-@pytest.mark.django_db
-def test_no_transaction_has_been_open_for_long():
-    assert only(database.transactions()).level is Level.OK

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import urllib.request
+
+import psycopg
+import pytest
+
+from acw.benchmark import deliveries
+from acw.benchmark.errors import CountError
+from acw.benchmark.scratch import Scratch
+
+
+def test_every_delivery_is_made_once_and_beside_both_floors(
+    scratch: Scratch,
+    connection: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(deliveries, "JOBS_SHORT", 6)
+    by_queue, by_sender = deliveries.measure(scratch, rounds=1, short=True)
+    assert by_queue.ratio == pytest.approx(by_queue.value / by_sender.value)
+    assert by_sender.ceiling is not None
+    completed = connection.execute(
+        "SELECT type, status, count(*) FROM jobs WHERE type = 'webhook.deliver' GROUP BY 1, 2"
+    )
+    assert completed.fetchall() == [("webhook.deliver", "completed", 6)]
+    left = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
+    assert left == (0,)
+
+
+def test_a_delivery_that_is_missing_is_no_figure(scratch: Scratch):
+    with deliveries.receiver(scratch, 2) as (url, check):
+        request = urllib.request.Request(url, data=b"{}", method="POST")  # noqa: S310
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            assert answer.status == 200
+        with pytest.raises(CountError, match="2 events were to be delivered, and 1"):
+            check()

@@ -1,0 +1,1 @@
+"""The app with the job types that the benchmark drains."""
