@@ -16,7 +16,7 @@ PORT ?= 8000
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml
 
-.PHONY: help setup run test check lock compile clean
+.PHONY: help setup run test bench check lock compile clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,10 @@ run: $(STAMP) ## set up and run everything: database, web server, worker (HOST=,
 test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows them)
 	@echo "==> Running the tests on a PostgreSQL of their own"
 	@exec "$(BIN)/python" -X dev -m pytest $(ARGS)
+
+bench: $(STAMP) ## measure the queue beside its ceiling (ARGS='--short' takes a minute)
+	@echo "==> Measuring on the database that DATABASE_URL names, or the embedded one"
+	@exec "$(BIN)/python" manage.py benchjobs $(ARGS)
 
 check: $(STAMP) ## lock files, linters, types, import rules, Django's checks
 	@exec .ci/checks

@@ -111,9 +111,13 @@ def _statement(forms: tuple[_Form, ...], keyed: bool, returning: bool) -> str:
         if name == "run_at" and form is not _Form.SAME:
             expression = f"coalesce({expression}, statement_timestamp())"
         selected.append(expression)
-    parts = [f"INSERT INTO jobs ({', '.join(columns)}) SELECT {', '.join(selected)}"]
+    parts = [f"INSERT INTO jobs ({', '.join(columns)})"]
     if arrays:
+        parts.append(f"SELECT {', '.join(selected)}")
         parts.append(f"FROM unnest({', '.join(arrays)}) AS new ({', '.join(names)})")
+    else:
+        # Without casts, which the server would plan and evaluate for each job that comes alone.
+        parts.append(f"VALUES ({', '.join(f'%({name})s' for name in columns)})")
     if keyed:
         if _Form.SAME is not forms[-1]:
             # All who insert the same keys wait for each other in the same order, and so never in a circle.

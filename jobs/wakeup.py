@@ -11,6 +11,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable
 
 from jobs.connection import QueueConnection
@@ -18,6 +19,12 @@ from jobs.events import LogEvent
 
 CHANNEL = "acw_jobs"
 DEBOUNCE = 0.01
+"""Seconds between two notifications, at least."""
+
+BUSY_SHARE = 10
+"""A notification is followed by a pause of so many times what it took: a server with a lot to do is asked less often."""
+
+LONGEST_PAUSE = 0.1
 """Seconds."""
 
 IDLE = 60.0
@@ -68,6 +75,7 @@ class Notifier:
     def _run(self) -> None:
         with QueueConnection() as connection:
             while queues := self._next():
+                started = time.monotonic()
                 try:
                     connection.execute(_NOTIFY, [CHANNEL, _message(queues)])
                 except (
@@ -79,7 +87,7 @@ class Notifier:
                         extra={"queues": sorted(queues)},
                         exc_info=True,
                     )
-                self._closing.wait(DEBOUNCE)
+                self._closing.wait(_pause(time.monotonic() - started))
 
     def _next(self) -> set[str]:
         """The queues to notify; none once nobody needed it for a while."""
@@ -91,6 +99,11 @@ class Notifier:
             if not queues:
                 self._thread = None
             return queues
+
+
+def _pause(seconds: float) -> float:
+    """How long to wait after a notification that took so long."""
+    return min(LONGEST_PAUSE, max(DEBOUNCE, BUSY_SHARE * seconds))
 
 
 def _message(queues: set[str]) -> str:

@@ -93,3 +93,11 @@ def test_a_failure_to_notify_is_logged_and_the_next_one_tries_again(
     assert {record.msg for record in caplog.records} == {LogEvent.NOTIFY_FAILED}
     notifier.wake(["b"])
     assert messages(heard, 1) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("took", "pause"),
+    [(0.0, wakeup.DEBOUNCE), (0.005, 0.05), (1.0, wakeup.LONGEST_PAUSE)],
+)
+def test_a_busy_server_is_notified_less_often(took: float, pause: float) -> None:
+    assert wakeup._pause(took) == pytest.approx(pause)
