@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from jobs import models, payload, registry, wakeup
 from jobs.exceptions import InvalidJob
-from jobs.identifiers import uuid7s
+from jobs.identifiers import uuid7, uuid7s
 from jobs.insertion import Row, Times, insert
 from jobs.models import Job, Priority, Status
 
@@ -67,26 +67,22 @@ def enqueue(
     Raises :class:`~jobs.exceptions.InvalidJob` (``InvalidPayload`` for the payload), which names the
     argument, and :class:`~jobs.exceptions.UnknownJobType`.
     """
-    rows = _rows(
-        [
-            NewJob(
-                type=type,
-                payload=payload,
-                ref_id=None if ref_id is None else str(ref_id),
-                run_at=run_at,
-                priority=priority,
-                unique_key=unique_key,
-                queue=queue,
-                max_attempts=max_attempts,
-            )
-        ]
+    new = NewJob(
+        type=type,
+        payload=payload,
+        ref_id=None if ref_id is None else str(ref_id),
+        run_at=run_at,
+        priority=priority,
+        unique_key=unique_key,
+        queue=queue,
+        max_attempts=max_attempts,
     )
-    (row,) = rows
+    row = _row(uuid7(), new)
     if unique_key is None:
-        times: Times | None = insert(rows, returning=True)[row.id]
-        _wake({row.queue})
+        times: Times | None = insert([row], returning=True)[row.id]
+        _wake([row.queue])
     else:
-        ((job_id, times),) = _insert_unique(rows)
+        ((job_id, times),) = _insert_unique([row])
     if times is not None:
         return _job(row, times)
     # Deferred, since what somebody else put there may be a payload that cannot be decoded.
@@ -116,13 +112,11 @@ def _rows(jobs: Sequence[NewJob]) -> list[Row]:
     try:
         rows.extend(map(_row, ids, jobs))
     except InvalidJob as error:
-        if len(jobs) == 1:
-            raise
         raise type(error)(f"jobs[{len(rows)}]: {error}") from error
     return rows
 
 
-def _wake(queues: set[str]) -> None:
+def _wake(queues: Iterable[str]) -> None:
     transaction.on_commit(partial(wakeup.wake, queues), robust=True)
 
 

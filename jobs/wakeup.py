@@ -52,7 +52,10 @@ class Notifier:
     def wake(self, queues: Iterable[str]) -> None:
         """Have the workers of these queues look for work. Returns at once."""
         with self._condition:
+            told = bool(self._queues)
             self._queues.update(queues)
+            if told:
+                return
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._run, name="acw-notify", daemon=True

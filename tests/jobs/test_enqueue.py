@@ -229,3 +229,11 @@ def test_of_twenty_transactions_with_one_key_exactly_one_job_is_left(
     left = Job.objects.get()
     assert set(ids) == {left.id}
     assert (left.id == first.id) is winner_commits
+
+
+def test_an_empty_key_is_a_key_like_any_other() -> None:
+    first, second = (enqueue("test.noop", unique_key="") for _ in range(2))
+    assert second.deduplicated
+    assert second.id == first.id
+    new = [NewJob(type="test.noop", unique_key=""), NewJob(type="test.noop")]
+    assert enqueue_many(new)[0] == first.id

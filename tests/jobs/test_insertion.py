@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
+from django.db import IntegrityError, transaction
+from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from jobs.identifiers import uuid7s
@@ -77,3 +80,23 @@ def test_a_live_key_is_left_out() -> None:
         returning=True,
     )
     assert set(found) == {third.id}
+
+
+def test_it_is_a_statement_like_any_other_of_djangos(
+    django_assert_num_queries: Any,
+) -> None:
+    with django_assert_num_queries(1) as captured:
+        insert(rows(1), returning=True)
+    assert "INSERT INTO jobs" in captured.captured_queries[0]["sql"]
+
+
+def test_its_errors_are_djangos() -> None:
+    (row,) = rows(1)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        insert([row, row], returning=False)
+
+
+def test_it_refuses_a_transaction_that_is_broken() -> None:
+    with pytest.raises(TransactionManagementError), transaction.atomic():
+        transaction.set_rollback(True)
+        insert(rows(1), returning=False)
