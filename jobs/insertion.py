@@ -92,12 +92,10 @@ def _parameters(rows: Sequence[Row]) -> tuple[tuple[_Form, ...], dict[str, Any]]
         (row,) = rows
         alone = [_Form.DEFAULT if value is None else _Form.SAME for value in row]
         return tuple(alone), row._asdict()
-    columns: dict[str, list[Any]] = {
-        name: list(column)
-        for name, column in zip(_KINDS, zip(*rows, strict=True), strict=True)
-    }
-    columns["id"] = [job_id.hex for job_id in columns["id"]]
-    pairs = {name: _parameter(column) for name, column in columns.items()}
+    columns = dict(zip(_KINDS, map(list, zip(*rows, strict=True)), strict=True))
+    ids = _SEPARATOR.join([job_id.hex for job_id in columns.pop("id")])
+    pairs = {"id": (_Form.JOINED, ids)}
+    pairs |= {name: _parameter(column) for name, column in columns.items()}
     forms = tuple(form for form, _ in pairs.values())
     return forms, {name: value for name, (_, value) in pairs.items()}
 

@@ -97,6 +97,7 @@ def test_its_errors_are_djangos() -> None:
 
 
 def test_it_refuses_a_transaction_that_is_broken() -> None:
-    with pytest.raises(TransactionManagementError), transaction.atomic():
+    with transaction.atomic():
         transaction.set_rollback(True)
-        insert(rows(1), returning=False)
+        with pytest.raises(TransactionManagementError):
+            insert(rows(1), returning=False)
