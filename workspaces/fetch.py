@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from notify.dispatch import Event, dispatch
 from notify.links import admin_page
 from notify.recipients import owner_or_admins
-from workspaces import hosts, paths, remotes, topics
+from workspaces import fetch_rows, hosts, paths, remotes, topics
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
     CloneMissing,
@@ -59,7 +59,7 @@ def fetch_workspace(
     except _FAILURES as error:
         _record_failure(workspace.pk, str(error))
         return Fetched(error=str(error))
-    _record_success(workspace.pk, default_branch=default_branch, changed=changed)
+    _record_success(workspace, default_branch=default_branch, changed=changed)
     return Fetched(changed=changed)
 
 
@@ -72,7 +72,7 @@ def _fetch(
         changed = repository.fetch(workspace.url, timeout=timeout, stop=stop)
         default_branch = workspace.default_branch
         # Renamed or deleted on the remote, or it was empty until now.
-        if not default_branch or repository.remote_branch(default_branch) is None:
+        if not default_branch or not repository.has_remote_branch(default_branch):
             default_branch = repository.find_default_branch(
                 workspace.url, timeout=timeout, stop=stop
             )
@@ -106,11 +106,26 @@ def _record_failure(workspace_id: int, error: str) -> None:
     )
 
 
-def _record_success(workspace_id: int, *, default_branch: str, changed: int) -> None:
+def _record_success(workspace: Workspace, *, default_branch: str, changed: int) -> None:
+    # Most often nothing has turned, and this is all.
+    recorded = fetch_rows.record_fetched(workspace.pk, default_branch=default_branch)
+    recovered = not recorded and _record_recovery(
+        workspace.pk, default_branch=default_branch
+    )
+    if not (recorded or recovered):
+        return
+    facts = {"workspace_id": workspace.pk, "workspace": workspace.name}
+    log.info(LogEvent.WORKSPACE_FETCHED, extra={**facts, "changed_branches": changed})
+    if recovered:
+        log.info(LogEvent.WORKSPACE_RECOVERED, extra=facts)
+
+
+def _record_recovery(workspace_id: int, *, default_branch: str) -> bool:
+    """Record that it is fetched again and tell; False where the row is gone."""
     with transaction.atomic():
         workspace = _locked_row(workspace_id)
         if workspace is None:
-            return
+            return False
         Workspace.objects.filter(pk=workspace_id).update(
             last_fetched_at=Now(),
             failing_since=None,
@@ -119,10 +134,7 @@ def _record_success(workspace_id: int, *, default_branch: str, changed: int) -> 
         )
         if workspace.failing_since is not None:
             dispatch(_recovered_event(workspace, workspace.failing_since))
-    facts = {"workspace_id": workspace_id, "workspace": workspace.name}
-    log.info(LogEvent.WORKSPACE_FETCHED, extra={**facts, "changed_branches": changed})
-    if workspace.failing_since is not None:
-        log.info(LogEvent.WORKSPACE_RECOVERED, extra=facts)
+    return True
 
 
 def _failed_event(workspace: Workspace, error: str) -> Event:

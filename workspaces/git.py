@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -234,12 +234,28 @@ def _environment(
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment |= _ENVIRONMENT
     environment["GIT_ALLOW_PROTOCOL"] = ":".join(settings.ACW_GIT_PROTOCOLS)
-    pairs = [*_CONFIGURATION.items(), *config.items()]
     # Exactly these directories may belong to another user, never all ("*").
-    pairs += [("safe.directory", str(directory)) for directory in directories]
-    for n, (key, value) in enumerate(pairs):
-        environment |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
-    return environment | {"GIT_CONFIG_COUNT": str(len(pairs))}
+    pairs = [
+        *config.items(),
+        *(("safe.directory", str(directory)) for directory in directories),
+    ]
+    environment |= _as_environment(pairs, begin=len(_CONFIGURATION))
+    environment["GIT_CONFIG_COUNT"] = str(len(_CONFIGURATION) + len(pairs))
+    return environment
+
+
+def _as_environment(
+    pairs: Iterable[tuple[str, str]], *, begin: int = 0
+) -> dict[str, str]:
+    """Configuration as git takes it from its environment, numbered from ``begin``."""
+    numbered = {}
+    for n, (key, value) in enumerate(pairs, begin):
+        numbered[f"GIT_CONFIG_KEY_{n}"] = key
+        numbered[f"GIT_CONFIG_VALUE_{n}"] = value
+    return numbered
+
+
+_ENVIRONMENT |= _as_environment(_CONFIGURATION.items())
 
 
 def _presentable(stderr: bytes) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
-from workspaces import cleanup, hosts, prune
+from workspaces import cleanup, fetch_rows, hosts, prune
 from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
 from workspaces.fetch import fetch_workspace
 from workspaces.job_types import (
@@ -20,7 +20,6 @@ from workspaces.job_types import (
     FetchPayload,
     PrunePayload,
 )
-from workspaces.models import Workspace
 
 BUSY_DELAY = dt.timedelta(seconds=30)
 
@@ -34,7 +33,7 @@ def fetch(context: JobContext, payload: FetchPayload) -> None:
     and leave a dead job for each outage. The attempts are for what else may happen, such as
     a worker that is killed.
     """
-    workspace = Workspace.objects.idle().filter(pk=payload.workspace_id).first()
+    workspace = fetch_rows.find_idle(payload.workspace_id)
     if workspace is not None:
         with _interruptible(context):
             fetch_workspace(

@@ -94,12 +94,13 @@ def own_directory(workspace: Workspace) -> Path:
     that the workspace has below ``ACW_DATA_DIR``, or leads through a symbolic link.
     """
     directory = workspace_directory(workspace.name)
-    if Path(workspace.path) != repository_path(directory):
+    repository = repository_path(directory)
+    if workspace.path != str(repository):
         raise OutsideDataDirectory(
             f"workspace {workspace.name}: its path {workspace.path} is not "
-            f"{repository_path(directory)}; was ACW_DATA_DIR changed?"
+            f"{repository}; was ACW_DATA_DIR changed?"
         )
-    _refuse_links(repository_path(directory))
+    _refuse_links(repository)
     return directory
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.redaction import redact
-from workspaces import git, locking, paths
+from workspaces import clone_files, git, locking, paths
 from workspaces.exceptions import CloneMissing, GitError, InvalidName, RefusedUrl
 from workspaces.git import Result
 
@@ -22,6 +23,11 @@ Stop = Callable[[], bool]
 
 REFSPEC = "+refs/heads/*:refs/remotes/origin/*"
 _REMOTE = "refs/remotes/origin/"
+# Of curl's: by whom it goes, who is believed to be the host, and which of this host's files are sent or written.
+_DETOUR = re.compile(
+    r"http\.(?:.*\.)?(?:proxy.*|ssl.*|schannel.*|curloptresolve|cookiefile|savecookies)",
+    re.DOTALL,
+)
 _FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
 
 
@@ -119,6 +125,9 @@ class Repository:
         self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
     ) -> None:
         """Raise RefusedUrl where the clone's configuration, open to agents, makes another URL of it."""
+        if clone_files.keeps_urls(self.path):
+            return
+        self._refuse_detour(url, timeout=timeout, stop=stop)
         found = git.run(
             ["ls-remote", "--get-url", "--", url],
             git_dir=self.path,
@@ -134,7 +143,36 @@ class Repository:
             f" {self.path / 'config'} for url.….insteadOf and remote.….url, and remove those"
         )
 
+    def _refuse_detour(
+        self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
+    ) -> None:
+        """Raise RefusedUrl where it puts somebody between, or turns off the check of who answers.
+
+        None of that can be overridden: what is set for one URL beats what is set for all.
+        """
+        if not url.lower().startswith(("http://", "https://")):
+            return
+        listed = git.run(
+            ["config", "--null", "--show-scope", "--name-only", "--list"],
+            git_dir=self.path,
+            timeout=timeout,
+            stop=stop,
+        ).stdout.decode(errors="replace")
+        fields = listed.split("\0")
+        for scope, key in zip(fields[::2], fields[1::2], strict=False):
+            # "command" is what we give it ourselves.
+            if scope != "command" and (
+                _DETOUR.fullmatch(key) or key == f"remote.{url}.proxy"
+            ):
+                raise RefusedUrl(
+                    f"the clone's configuration sets {redact(key)!r}, which could lead the fetch elsewhere; remove it"
+                    f" from {self.path / 'config'}. A proxy is taken from the environment, as https_proxy"
+                )
+
     def _remote_refs(self) -> dict[bytes, bytes]:
+        known = clone_files.references(self.path, _REMOTE)
+        if known is not None:
+            return known
         form = "--format=%(refname) %(objectname)"
         listed = self.run(["for-each-ref", form, _REMOTE]).stdout.splitlines()
         refs = dict(line.split(b" ") for line in listed)
@@ -155,6 +193,13 @@ class Repository:
     def remote_branch(self, branch: str) -> str | None:
         """The commit that the remote's branch had at the last fetch, or None."""
         return self.commit_of(f"{_REMOTE}{branch}")
+
+    def has_remote_branch(self, branch: str) -> bool:
+        """Whether the remote had the branch at the last fetch."""
+        return (
+            clone_files.has_reference(self.path, f"{_REMOTE}{branch}")
+            or self.remote_branch(branch) is not None
+        )
 
     def find_default_branch(
         self, url: str, *, timeout: dt.timedelta | None = None, stop: Stop | None = None

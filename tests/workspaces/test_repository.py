@@ -8,6 +8,7 @@ import pytest
 
 from tests.workspaces.remote import Remote, commit, git
 from tests.workspaces.witness import Tripwire, plant
+from workspaces import clone_files
 from workspaces.exceptions import (
     CloneMissing,
     GitFailed,
@@ -111,6 +112,39 @@ def test_a_url_that_the_repository_leads_elsewhere_is_refused(
     assert "secret" not in str(refused.value)
     with pytest.raises(RefusedUrl):
         repository.find_default_branch(remote.url)
+
+
+def test_the_fetch_of_a_clone_as_it_was_made_is_one_process(
+    repository: Repository, remote: Remote, programs: Path, tmp_path: Path
+):
+    real = shutil.which("git")
+    log = tmp_path / "commands"
+    remote.push("new")
+    plant(programs / "git", f'echo "$2" >> {log}', f'exec {real} "$@"')
+    assert fetch(repository, remote) == 1
+    assert repository.has_remote_branch("main")
+    assert log.read_text() == "fetch\n"
+
+
+def test_branches_that_are_many_or_odd_are_counted_all_the_same(
+    repository: Repository, remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(clone_files, "MOST_REFS", 1)
+    remote.push("one")
+    remote.push("two", branch="topic")
+    assert fetch(repository, remote) == 2
+    remote.delete_branch("topic")
+    assert fetch(repository, remote) == 1
+
+
+def test_a_branch_of_the_remote_is_known_packed_or_not(
+    repository: Repository, remote: Remote
+):
+    assert repository.has_remote_branch("main")
+    repository.run(["pack-refs", "--all"])
+    assert repository.has_remote_branch("main")
+    assert not repository.has_remote_branch("nothing")
+    assert not repository.has_remote_branch("../origin/main")
 
 
 def test_no_tags_and_no_fetch_head_are_written(repository: Repository, remote: Remote):
