@@ -40,6 +40,9 @@ UNAVAILABLE: tuple[type[Exception], ...] = (
 _AWAY_STATES = ("08", "57P0", "25006", "53300")
 """SQLSTATEs, or their beginnings: connection lost, server shutting down, read-only, too many connections."""
 
+_PREPARED_FROM = 2
+"""Executions after which a statement is prepared: to plan a claim takes longer than to run it."""
+
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 
@@ -98,6 +101,8 @@ class QueueConnection:
         if self._wrapper.connection is None or self._wrapper.connection.closed:
             self._wrapper.close()
             self._wrapper.connect()
+            if _is_direct(self._wrapper.connection):
+                self._wrapper.connection.prepare_threshold = _PREPARED_FROM
         connection: psycopg.Connection[Any] = self._wrapper.connection
         return connection
 
@@ -126,6 +131,18 @@ class QueueConnection:
                 wrapper.close()
             except (psycopg.Error, Error):
                 log.debug("closing a broken connection failed", exc_info=True)
+
+
+def _is_direct(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server itself is at the other end, and not a pooler.
+
+    A pooler answers for many servers' processes, and so gives out keys for cancelling of its own: their process id is none of the
+    server's. It may run each transaction on another connection, where a prepared statement is missing or is
+    somebody else's.
+    """
+    with psycopg.Cursor(connection) as cursor:
+        row = cursor.execute("SELECT pg_backend_pid()").fetchone()
+    return row is not None and row[0] == connection.info.backend_pid
 
 
 class Outage:

@@ -107,3 +107,25 @@ def test_its_pauses_grow_up_to_a_limit() -> None:
     assert pauses[0] <= 0.1
     assert max(pauses) <= 5
     assert min(pauses[10:]) >= 2.5
+
+
+def prepared(connection: QueueConnection) -> int:
+    for _ in range(4):
+        connection.execute("SELECT 'often'", [])
+    query = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%often%%' AND statement NOT LIKE '%%count%%'"
+    count: int = connection.execute(query, [])[0][0]
+    return count
+
+
+def test_what_is_executed_often_is_planned_once(
+    queue_connection: QueueConnection,
+) -> None:
+    assert prepared(queue_connection) == 1
+
+
+def test_behind_a_pooler_nothing_is_prepared(
+    queue_connection: QueueConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler gives out process ids of its own; there is none here."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 1)
+    assert prepared(queue_connection) == 0
