@@ -60,11 +60,13 @@ RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_a
 # more than once by the planner and so take more than was asked for. Of what it found, the batch
 # is what fits into the budget: a slow job ends a batch, so that nothing waits behind it.
 _DUE_BATCH = """due AS MATERIALIZED (
-    SELECT found.id, found.type, found.priority, found.run_at, found.bytes
+    SELECT found.id, found.type, found.priority, found.run_at, found.bytes,
+        (row_number() OVER level = wanted.most)::int AS cut
     FROM unnest(%(queues)s::text[], %(priorities)s::smallint[], %(limits)s::int[], %(floors)s::timestamptz[])
         AS wanted (queue, priority, most, floor)
     CROSS JOIN LATERAL (
-        SELECT id, type, priority, run_at, pg_column_size(payload) AS bytes
+        SELECT id, type, priority, run_at, CASE WHEN pg_column_compression(payload) IS NULL THEN pg_column_size(payload)
+                ELSE octet_length(payload::text) END AS bytes
         FROM jobs
         WHERE status = 'pending' AND queue = wanted.queue AND priority = wanted.priority
             AND run_at >= wanted.floor AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
@@ -72,16 +74,18 @@ _DUE_BATCH = """due AS MATERIALIZED (
         LIMIT wanted.most
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS found
+    WINDOW level AS (PARTITION BY wanted.queue, wanted.priority ORDER BY found.run_at, found.id)
 ), batch AS MATERIALIZED (
     SELECT id FROM (
         SELECT due.id, sum(cost.seconds) OVER earlier - cost.seconds AS seconds_before,
-            sum(due.bytes) OVER earlier - due.bytes AS bytes_before
+            sum(due.bytes) OVER earlier - due.bytes AS bytes_before,
+            sum(due.cut) OVER earlier - due.cut AS cuts_before
         FROM due
         JOIN unnest(%(types)s::text[], %(seconds)s::float8[]) AS cost (type, seconds)
             ON cost.type = due.type
         WINDOW earlier AS (ORDER BY due.priority, due.run_at, due.id ROWS UNBOUNDED PRECEDING)
     ) AS ranked
-    WHERE seconds_before < %(budget)s AND bytes_before < %(bytes)s
+    WHERE seconds_before < %(budget)s AND bytes_before < %(bytes)s AND cuts_before = 0
 )"""
 _CLAIM = f"WITH {_DUE_BATCH} {_LEASE_BATCH}"
 
@@ -152,8 +156,8 @@ def complete_and_claim(
 
 def _together(done: Completion) -> str:
     return (
-        f"WITH {done.ctes}, {_DUE_BATCH}, claimed AS ({_LEASE_BATCH}) SELECT * FROM claimed "  # noqa: S608 (nothing of a caller's)
-        f"UNION ALL SELECT id, {_NO_JOB} FROM ({done.lost}) AS lost"
+        f"WITH {done.ctes}, {_DUE_BATCH}, claimed AS ({_LEASE_BATCH}) "  # noqa: S608 (nothing of a caller's)
+        f"SELECT id, {_NO_JOB} FROM ({done.lost}) AS lost UNION ALL SELECT * FROM claimed"
     )
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from jobs.exceptions import LeaseLost
 
+_making_events = threading.Lock()
+
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class JobContext:
@@ -60,7 +62,9 @@ class JobContext:
     def wait(self, delay: dt.timedelta) -> bool:
         """Wait for ``delay`` or until the worker wants to stop; return ``should_stop``."""
         if self._stop is None:
-            self._stop = threading.Event()
+            with _making_events:  # threads of the handler's own may wait on one context
+                if self._stop is None:
+                    self._stop = threading.Event()
         # Only now: who sets the flag looks for the event afterwards, so one of the two sees the other.
         if not self._stopping:
             self._stop.wait(delay.total_seconds())

@@ -79,16 +79,22 @@ def enqueue(
     )
     row = _row(uuid7(), new)
     if unique_key is None:
-        times: Times | None = insert([row], returning=True)[row.id]
+        inserted = insert([row], returning=True)
         _wake([row.queue])
-    else:
+        return _job(row, inserted[row.id])
+    # The live job may end, and its row go with that, between the look for its id and the look into it.
+    for _ in range(_ROUNDS):
         ((job_id, times),) = _insert_unique([row])
-    if times is not None:
-        return _job(row, times)
-    # Deferred, since what somebody else put there may be a payload that cannot be decoded.
-    job = Job.objects.defer("payload").get(pk=job_id)
-    job.deduplicated = True
-    return job
+        if times is not None:
+            return _job(row, times)
+        # Deferred, since what somebody else put there may be a payload that cannot be decoded.
+        job = Job.objects.defer("payload").filter(pk=job_id).first()
+        if job is not None:
+            job.deduplicated = True
+            return job
+    raise InvalidJob(
+        f"unique_key: the jobs that hold {unique_key!r} end faster than they can be read"
+    )
 
 
 def enqueue_many(jobs: Iterable[NewJob]) -> list[uuid.UUID]:

@@ -13,7 +13,7 @@ from jobs import claims, leases
 from jobs.claims import Claim
 from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
-from jobs.leases import Completion, LeasedJob
+from jobs.leases import LeasedJob
 from jobs.models import Job, Status
 from jobs.outcomes import COMPLETED, COMPLETED_AND_DELETED, NOT_BEGUN, Outcome
 from jobs.signals import job_dead
@@ -49,32 +49,51 @@ def write(
     completed = [entry for entry in finished if entry[1].status == Status.COMPLETED]
     if others:
         _write_isolated(queue, others, worker=worker)
-        finished[:] = dead + completed
+    finished[:] = dead + completed
     for job, outcome in dead:
         _write_dead(job, outcome, worker=worker)
         finished.pop(0)
-    done = leases.completion(kept, gone)
     if wanted is None or not completed:
-        _complete(queue, done, finished)
+        _complete(queue, finished)
         return [] if wanted is None else claims.claim(queue, wanted)
     try:
-        lost, claimed = claims.complete_and_claim(queue, done, wanted)
+        lost, claimed = claims.complete_and_claim(
+            queue, leases.completion(kept, gone), wanted
+        )
     except (psycopg.Error, DatabaseError) as error:
-        if not is_away(error):
-            # What is done must not wait for whatever keeps the next batch from being claimed.
-            _complete(queue, done, finished)
-        raise
+        if is_away(error):
+            raise
+        # Apart, since which half was refused is not known: neither must wait for what keeps the other from passing.
+        _complete(queue, finished)
+        return claims.claim(queue, wanted)
     _report_completed(finished, lost)
     finished.clear()
     return claimed
 
 
-def _complete(
-    queue: Executes, done: Completion, finished: list[tuple[LeasedJob, Outcome]]
-) -> None:
-    if finished:
-        _report_completed(finished, leases.complete(queue, done))
-        finished.clear()
+def _complete(queue: Executes, finished: list[tuple[LeasedJob, Outcome]]) -> None:
+    """In one statement, or, where one row is refused, one by one; what is dealt with leaves the list."""
+    if not finished:
+        return
+    kept = [job for job, outcome in finished if outcome.keep]
+    gone = [job for job, outcome in finished if not outcome.keep]
+    try:
+        lost = leases.complete(queue, leases.completion(kept, gone))
+    except (psycopg.Error, DatabaseError) as error:
+        if is_away(error):
+            raise
+        if len(finished) > 1:
+            while finished:
+                _complete(queue, finished[:1])
+                finished.pop(0)
+            return
+        job = finished[0][0]
+        log.exception(
+            LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
+        )
+    else:
+        _report_completed(finished, lost)
+    finished.clear()
 
 
 def _write_isolated(queue: Executes, finished: Finished, *, worker: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 
 
 class HandlerConnections:
@@ -28,8 +29,15 @@ class HandlerConnections:
                 continue
             if wrapper.in_atomic_block:
                 self._all[position] = _replaced(wrapper)
+            elif _in_transaction(wrapper):
+                wrapper.close()  # begun by a plain BEGIN, which Django does not know of
             else:
                 wrapper.close_if_unusable_or_obsolete()
+
+
+def _in_transaction(wrapper: BaseDatabaseWrapper) -> bool:
+    status: TransactionStatus = wrapper.connection.info.transaction_status
+    return status != TransactionStatus.IDLE
 
 
 def _replaced(wrapper: BaseDatabaseWrapper) -> BaseDatabaseWrapper:

@@ -70,6 +70,7 @@ def insert(rows: Sequence[Row], *, returning: bool) -> Mapping[uuid.UUID, Times]
 def _cursor() -> CursorWrapper:
     """Django's cursor in all but one thing: the server binds the values, where Django has each quoted into the text."""
     wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper.close_if_health_check_failed()
     wrapper.ensure_connection()
     wrapper.validate_thread_sharing()
     cursor: Any = psycopg.Cursor(wrapper.connection)
@@ -139,7 +140,7 @@ def _statement(forms: tuple[_Form, ...], keyed: bool, returning: bool) -> str:
     if keyed:
         if _Form.SAME is not forms[-1]:
             # All who insert the same keys wait for each other in the same order, and so never in a circle.
-            parts.append("ORDER BY new.unique_key")
+            parts.append("ORDER BY new.unique_key, new.id")
         parts.append(_UNLESS_LIVE)
     if returning:
         parts.append("RETURNING id, run_at::text, created_at::text")

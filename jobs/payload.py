@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,11 @@ MAX_DEPTH = 100
 """How deep lists and objects may be nested: far above any use, far below what a decoder refuses."""
 
 _LARGEST_INTEGER = 2**63 - 1
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+}
 _JSON_TYPES = "JSON has objects, lists, strings, numbers, true, false and null"
 
 
@@ -50,7 +55,7 @@ def encode(payload: Any, job_type: JobType) -> str:
         raise InvalidPayload(f"payload{refused.path}: {refused.reason}") from None
     if declared is not None:
         _check_declared(payload, declared)
-    data = msgspec.json.encode(payload)
+    data = msgspec.json.encode(payload, enc_hook=_plain)
     if len(data) > settings.JOBS_MAX_PAYLOAD:
         raise InvalidPayload(
             f"payload: {len(data):,} bytes of JSON, at most {settings.JOBS_MAX_PAYLOAD:,} are accepted "
@@ -148,6 +153,16 @@ def _check_declared(payload: Mapping[str, Any], declared: type) -> None:
         raise InvalidPayload(
             f"{path}: {message} (declared by {declared.__name__})"
         ) from None
+
+
+def _plain(value: Any) -> Any:
+    """What msgspec makes no JSON of, since it takes subclasses for types of their own: a SafeString, say."""
+    for base, plain in _PLAIN.items():
+        if isinstance(value, base):
+            return plain(value)
+    raise InvalidPayload(
+        f"payload: {_name(type(value))} is not a JSON value; {_JSON_TYPES}"
+    )
 
 
 def _largest_field(payload: Mapping[str, Any]) -> str:

@@ -160,7 +160,10 @@ class Pool:
         for thread in self.threads:
             if thread.running_for() > STUCK_AFTER:
                 self._give_back(thread.pop_all_waiting())
+        given_back = bool(self._returns)
         self.flush()
+        if given_back:
+            self.wake()
         if time.monotonic() >= self._unknown_types_due:
             self._unknown_types_due = time.monotonic() + _UNKNOWN_TYPES_EVERY
             self._take_unknown_types()
@@ -235,4 +238,6 @@ class Pool:
 
 
 def _worth_sharing(wanted: Claim, jobs: Sequence[LeasedJob]) -> bool:
-    return len(jobs) > 1 and sum(wanted.costs[job.type] for job in jobs) > _SHARED_FROM
+    seconds = sum(wanted.costs[job.type] for job in jobs)
+    # A batch that takes up the budget is one that was cut off: there may be more behind it.
+    return seconds >= wanted.budget or (len(jobs) > 1 and seconds > _SHARED_FROM)

@@ -95,14 +95,19 @@ def job_handler(
 ) -> Callable[[Handler], Handler]:
     """Register the decorated ``handler(context, payload)`` under the job type ``name``.
 
-    Raises ValueError where the name is taken, ``max_attempts`` is below 1 or the
-    handler does not take two arguments.
+    Raises ValueError where the name is taken, ``max_attempts`` is below 1, or the
+    handler is a coroutine function or does not take two arguments.
     """
 
     def register(handler: Handler) -> Handler:
         if name in _job_types and _job_types[name].handler is not handler:
             raise ValueError(
                 f"job type {name!r} already has a handler: {_job_types[name].handler!r}"
+            )
+        if inspect.iscoroutinefunction(handler):
+            raise ValueError(
+                f"job type {name!r}: a handler is an ordinary function, got the coroutine function {handler!r}; "
+                "asgiref.sync.async_to_sync makes one of it"
             )
         if max_attempts < 1:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable
 
@@ -34,6 +35,7 @@ class Queues:
         self._fixed = only is not None
         self._names = set(only or ())
         self._seen: dict[str, float] = {}
+        self._discovering = threading.Lock()
         if not self._fixed:
             self._names.add(registry.DEFAULT_QUEUE)
             self._names.add(host_queue(settings.ACW_HOST))
@@ -49,11 +51,12 @@ class Queues:
         """Take in what was found, where it is for this worker; return whether any of it is."""
         now = time.monotonic()
         mine = {name for name in names if self._serves(name)}
-        seen = self._seen | dict.fromkeys(mine - self._names, now)
-        # A new dict, since other threads may be walking the old one.
-        self._seen = {
-            name: at for name, at in seen.items() if now - at < FORGOTTEN_AFTER
-        }
+        with self._discovering:  # by the heartbeat and by the listener
+            seen = self._seen | dict.fromkeys(mine - self._names, now)
+            # A new dict, since other threads may be walking the old one.
+            self._seen = {
+                name: at for name, at in seen.items() if now - at < FORGOTTEN_AFTER
+            }
         return bool(mine)
 
     def _serves(self, name: str) -> bool:

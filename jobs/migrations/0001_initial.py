@@ -20,7 +20,7 @@ ALTER TABLE job_workers SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0
 # Also where an operator deletes by hand. Not by a foreign key, which looks for attempts once for each
 # row deleted: most jobs never failed, and their rows say so.
 ATTEMPTS_GO_WITH_THEIR_JOB = """
-CREATE FUNCTION job_attempts_delete() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION job_attempts_delete() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     DELETE FROM job_attempts WHERE job_id = OLD.id;
     RETURN NULL;
@@ -29,6 +29,14 @@ $$;
 CREATE TRIGGER job_attempts_go_with_their_job AFTER DELETE ON jobs
     FOR EACH ROW WHEN (OLD.lease_seq > 1 OR OLD.last_error <> '')
     EXECUTE FUNCTION job_attempts_delete();
+CREATE FUNCTION job_attempts_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    DELETE FROM job_attempts;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER job_attempts_truncated_with_their_jobs AFTER TRUNCATE ON jobs
+    FOR EACH STATEMENT EXECUTE FUNCTION job_attempts_truncate();
 """
 # Infinity and years that Python does not have could be stored, and would fail whoever reads the row.
 TIMES_CAN_BE_READ = """

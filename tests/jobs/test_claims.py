@@ -17,6 +17,7 @@ from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.enqueue import enqueue
 from jobs.leases import LeasedJob
 from jobs.models import Job, Priority, Status, WorkerProcess
+from jobs.testing import wait_until
 from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
 
 MINUTE = dt.timedelta(minutes=1)
@@ -219,6 +220,59 @@ class TestPlan:
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     children = plan.get("Plans", [])
     return [plan, *(node for child in children for node in _nodes(child))]
+
+
+class TestBatch:
+    def test_a_level_that_gave_all_it_was_asked_for_ends_the_batch(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        """There may be more of it, which comes before everything else that was found."""
+        add(3, priority=Priority.URGENT)
+        add(3, priority=Priority.NORMAL)
+        wanted = claim_for(queues={"default": 2})
+        batches = [claims.claim(transaction_connection, wanted) for _ in range(4)]
+        assert [[job.priority for job in batch] for batch in batches] == [
+            [0, 0],
+            [0, 2, 2],
+            [2],
+            [],
+        ]
+
+    def test_payloads_that_are_large_when_they_are_read_come_a_few_at_a_time(
+        self,
+        transaction_connection: TransactionConnection,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """However small they are stored: these are compressed to a hundredth."""
+        monkeypatch.setattr(claims, "LARGEST_BATCH_BYTES", 250_000)
+        add(5, payload={"text": "x" * 100_000})
+        batch = claims.claim(transaction_connection, claim_for())
+        assert len(batch) == 3
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_lock_on_a_completed_row_hides_no_job_that_is_due(
+        self, queue_connection: QueueConnection, second_connection: QueueConnection
+    ) -> None:
+        """The completion waits; what would be claimed with it is not locked meanwhile."""
+        add(3)
+        held = claim_one(queue_connection)
+        second_connection.execute("BEGIN", [])
+        second_connection.execute(
+            "SELECT FROM jobs WHERE id = %s FOR UPDATE", [held.id]
+        )
+        both = threading.Thread(
+            target=claims.complete_and_claim,
+            args=[queue_connection, leases.completion([held]), claim_for("w1")],
+        )
+        both.start()
+        # Not on the connection whose transaction is open: it would see the first answer again and again.
+        looking = TransactionConnection()
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
+        wait_until(lambda: looking.execute(waiting, ["%marked%"]), "it waits")
+        assert len(claims.claim(second_connection, claim_for("w2"))) == 2
+        second_connection.execute("ROLLBACK", [])
+        both.join(20)
+        assert not both.is_alive()
 
 
 class TestTogether:

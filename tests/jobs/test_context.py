@@ -73,3 +73,17 @@ def test_the_time_left_is_that_of_the_timeout() -> None:
     assert left is not None
     assert dt.timedelta(minutes=59) < left <= dt.timedelta(hours=1)
     assert a_context(dt.timedelta(0)).remaining == dt.timedelta(0)
+
+
+def test_two_threads_that_wait_are_both_woken() -> None:
+    context = a_context()
+    waiting = [
+        threading.Thread(target=context.wait, args=[dt.timedelta(minutes=1)])
+        for _ in range(2)
+    ]
+    for thread in waiting:
+        thread.start()
+    context.notify_stop()
+    for thread in waiting:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in waiting)

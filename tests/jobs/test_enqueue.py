@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import uuid
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from jobs import enqueue as enqueue_module
 from jobs import wakeup
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.exceptions import InvalidJob, InvalidPayload, UnknownJobType
@@ -237,3 +239,31 @@ def test_an_empty_key_is_a_key_like_any_other() -> None:
     assert second.id == first.id
     new = [NewJob(type="test.noop", unique_key=""), NewJob(type="test.noop")]
     assert enqueue_many(new)[0] == first.id
+
+
+def test_of_a_key_that_comes_twice_the_first_is_enqueued() -> None:
+    new = [
+        NewJob(type="test.noop", unique_key=key, payload={"n": n})
+        for n, key in enumerate(["b", "a", "b", "a"])
+    ]
+    ids = enqueue_many(new)
+    assert ids[2:] == ids[:2]
+    assert [Job.objects.get(pk=pk).payload for pk in ids[:2]] == [{"n": 0}, {"n": 1}]
+
+
+def test_a_live_job_that_vanishes_before_it_is_read_frees_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with a type that keeps no completed rows."""
+    first = enqueue("test.noop", unique_key="a")
+    really = enqueue_module._live_jobs
+
+    def live(keys: list[str | None]) -> dict[str | None, uuid.UUID]:
+        found = really(keys)
+        Job.objects.filter(pk=first.pk).delete()
+        return found
+
+    monkeypatch.setattr(enqueue_module, "_live_jobs", live)
+    second = enqueue("test.noop", unique_key="a")
+    assert second.id != first.id
+    assert not second.deduplicated

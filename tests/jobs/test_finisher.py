@@ -280,3 +280,47 @@ def test_a_lost_lease_of_a_completion_is_told(
     (record,) = (r for r in caplog.records if r.msg == LogEvent.LEASE_LOST)
     assert record.job_id == stale.id  # type: ignore[attr-defined]
     assert statuses() == [Status.RUNNING] * 3
+
+
+def test_a_completion_before_a_death_is_not_dropped_when_the_database_goes(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(*args: object) -> object:
+        raise psycopg.OperationalError("gone")
+
+    first, second, third = batch
+    completed = [(first, outcomes.COMPLETED), (third, outcomes.COMPLETED)]
+    finished = [completed[0], (second, outcomes.dead("x")), completed[1]]
+    with monkeypatch.context() as patched:
+        patched.setattr("jobs.leases.complete", away)
+        with pytest.raises(psycopg.OperationalError):
+            write(transaction_connection, finished, worker="w1")
+    assert finished == completed
+    write(transaction_connection, finished, worker="w1")
+    assert statuses() == [Status.COMPLETED, Status.DEAD, Status.COMPLETED]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_row_that_cannot_be_completed_does_not_hold_up_the_others(
+    queue_connection: QueueConnection, noop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where another table refers to a job whose row is to be deleted."""
+    ids = enqueue_many([NewJob(type=noop) for _ in range(4)])
+    leased = claims.claim(queue_connection, claim_for(queues={"default": 3}))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE refers (job uuid REFERENCES jobs (id))")
+        cursor.execute("INSERT INTO refers VALUES (%s)", [leased[1].id])
+    try:
+        finished = [(job, outcomes.COMPLETED_AND_DELETED) for job in leased]
+        claimed = write(queue_connection, finished, worker="w1", wanted=claim_for())
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE refers")
+    assert finished == []
+    assert [job.id for job in claimed] == ids[3:]
+    left = Job.objects.order_by("id").values_list("id", flat=True)
+    assert list(left) == [leased[1].id, ids[3]]
+    failed = [r for r in caplog.records if r.msg == LogEvent.FINISH_FAILED]
+    assert [record.job_id for record in failed] == [leased[1].id]  # type: ignore[attr-defined]

@@ -48,3 +48,19 @@ def test_none_is_opened_that_no_handler_asked_for() -> None:
     connection.close()
     HandlerConnections().tidy()
     assert connections["default"].connection is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_a_handler_began_by_hand_is_rolled_back() -> None:
+    handlers = HandlerConnections()
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("CREATE TABLE left_open ()")
+    handlers.tidy()
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE kept ()")
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('left_open'), to_regclass('kept')::text")
+        assert cursor.fetchone() == (None, "kept")
+        cursor.execute("DROP TABLE kept")

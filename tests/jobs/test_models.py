@@ -104,3 +104,10 @@ def test_rows_name_themselves(noop: str) -> None:
     assert str(Attempt(job=job, number=2)) == f"attempt 2 of {job.id}"
     assert str(RunnerState(name="job_purge")) == "job_purge"
     assert str(WorkerProcess(name="h:1:x", started_at=timezone.now())) == "h:1:x"
+
+
+def test_attempts_go_with_a_truncated_table(noop: str) -> None:
+    Attempt.objects.create(job=enqueue(noop), number=1, error="x")
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE jobs")
+    assert not Attempt.objects.exists()

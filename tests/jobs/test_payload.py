@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.utils.safestring import mark_safe
 from pytest_django import Settings
 
 from jobs import payload
 from jobs.context import JobContext
 from jobs.exceptions import InvalidPayload
+from jobs.models import Priority, Status
 from jobs.registry import JobType
 
 
@@ -175,3 +177,35 @@ def test_what_cannot_be_decoded_says_so_and_raises_nothing_else(
 ) -> None:
     with pytest.raises(InvalidPayload):
         payload.decode(text, job_type)
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+def test_subclasses_of_what_json_has_are_what_they_derive_from() -> None:
+    """A template's SafeString, an enum's members."""
+    value = {
+        "safe": mark_safe("<p>"),
+        "text": Text("x"),
+        "number": Number(3),
+        "real": Real(0.5),
+        "status": Status.DEAD,
+        "level": Priority.LOW,
+    }
+    assert json.loads(payload.encode(value, PLAIN)) == {
+        "safe": "<p>",
+        "text": "x",
+        "number": 3,
+        "real": 0.5,
+        "status": "dead",
+        "level": 3,
+    }

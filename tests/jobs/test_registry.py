@@ -97,3 +97,10 @@ def test_a_runners_name_is_taken_once() -> None:
 
 def test_the_queues_own_runners_are_found() -> None:
     assert {"job_reaper", "job_purge"} <= set(registry.runners())
+
+
+def test_a_coroutine_function_is_refused() -> None:
+    async def handler(context: JobContext, payload: dict[str, int]) -> None: ...
+
+    with pytest.raises(ValueError, match="async_to_sync"):
+        job_handler("test.coroutine")(handler)  # type: ignore[arg-type]
