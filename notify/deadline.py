@@ -1,42 +1,25 @@
 """One wall-clock deadline over everything that a socket does.
 
-A socket's own timeout bounds each read, so that a peer that sends a byte now and then holds it for
-ever. Here a timer shuts the socket down instead, which wakes whoever waits on it, TLS or not.
+A socket's own timeout bounds each call, so that a peer that sends a byte now and then holds it for ever. Here
+each call is given what is left of the whole, and none is begun when nothing is.
 """
 
 from __future__ import annotations
 
-import contextlib
+import io
 import socket
-import threading
 import time
-from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 
 class Deadline:
-    """Counts down from its making. As a context manager it leaves no timer and no descriptor behind."""
+    """Counts down from its making."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-        self._timer: threading.Timer | None = None
-        self._cut = False
-
-    def __enter__(self) -> Deadline:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop_timer()
-        with self._lock:
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
 
     @property
     def left(self) -> float:
@@ -45,39 +28,52 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up or the socket has been shut down."""
-        return self._cut or self.left <= 0
-
-    def watch(self, watched: socket.socket) -> None:
-        """Shut this socket down at the deadline."""
-        # A duplicate: TLS takes the descriptor out of the object that was dialled.
-        self._socket = watched.dup()
-        self._start_timer(self.left)
-
-    def disarm(self) -> bool:
-        """Take the deadline off; return whether it had cut the socket off, and with it what was read."""
-        self._stop_timer()
-        with self._lock:
-            return self._cut
+        """Whether the time is up."""
+        return self.left <= 0
 
     def shorten(self, seconds: float) -> None:
-        """Watch on, for ``seconds`` more or until the deadline, whichever comes first."""
-        self._start_timer(min(seconds, self.left))
+        """End in ``seconds`` or at the deadline, whichever comes first."""
+        self._ends = min(self._ends, time.monotonic() + seconds)
 
-    def _start_timer(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._cut_off)
-        self._timer.daemon = True
-        self._timer.start()
+    def bound(self, bounded: socket.socket) -> None:
+        """Have the next call on this socket end by the deadline. Raises TimeoutError where that has passed."""
+        left = self.left
+        if left <= 0:
+            raise TimeoutError("the time given is up")
+        bounded.settimeout(left)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
-    def _cut_off(self) -> None:
-        with self._lock:
-            # The descriptor must still be this socket's when it is shut down.
-            if self._socket is not None:
-                self._cut = True
-                with contextlib.suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
+class TimedSocket:
+    """A connected socket, TLS or not, on which all calls together end by a deadline.
+
+    Raises TimeoutError at the deadline; what was read before it is then no whole answer.
+    """
+
+    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+        self._socket = connected
+        self._deadline = deadline
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of ``data``."""
+        # Not the socket's own sendall: that of a TLS socket gives each part its timeout anew.
+        rest = memoryview(data)
+        while rest:
+            self._deadline.bound(self._socket)
+            rest = rest[self._socket.send(rest) :]
+
+    def makefile(self, mode: str = "rb") -> io.BufferedReader:
+        """What is received, as ``http.client`` wants it."""
+        return io.BufferedReader(_Received(self._socket, self._deadline))
+
+
+class _Received(io.RawIOBase):
+    def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
+        self._socket = connected
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        self._deadline.bound(self._socket)
+        return self._socket.recv_into(buffer)

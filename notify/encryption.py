@@ -9,6 +9,7 @@ Its library is imported where it is used: it takes 7 MiB, and a worker that deli
 from __future__ import annotations
 
 import base64
+import functools
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -46,7 +47,7 @@ def decrypt(token: str) -> str:
     from cryptography.fernet import InvalidToken
 
     try:
-        return _keys().decrypt(token.encode()).decode()
+        return _decrypted(token, tuple(settings.ACW_ENCRYPTION_KEYS))
     except InvalidToken:
         raise EncryptionError(
             "none of the keys in ACW_ENCRYPTION_KEYS decrypts the stored secret: add the key that it was "
@@ -64,9 +65,20 @@ def renew(token: str) -> str:
         return token
 
 
+@functools.lru_cache(maxsize=128)
+def _decrypted(token: str, keys: tuple[str, ...]) -> str:
+    # Kept, since each delivery asks; the keys are in memory too. They belong to what was asked, so that a key that
+    # was taken out decrypts nothing any more.
+    return _multi_fernet(keys).decrypt(token.encode()).decode()
+
+
 def _keys() -> MultiFernet:
+    return _multi_fernet(tuple(settings.ACW_ENCRYPTION_KEYS))
+
+
+def _multi_fernet(keys: tuple[str, ...]) -> MultiFernet:
     from cryptography.fernet import Fernet, MultiFernet
 
-    if not settings.ACW_ENCRYPTION_KEYS:
+    if not keys:
         raise EncryptionError("ACW_ENCRYPTION_KEYS is empty: set it to a Fernet key")
-    return MultiFernet([Fernet(key) for key in settings.ACW_ENCRYPTION_KEYS])
+    return MultiFernet([Fernet(key) for key in keys])

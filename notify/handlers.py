@@ -10,10 +10,10 @@ from django.utils import timezone
 from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
-from notify import sending
+from notify import attempts, sending
 from notify.delivery import Verdict
 from notify.exceptions import DeliveryFailed
-from notify.models import WebhookEndpoint
+from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.webhooks import JOB_TYPE, DeliverPayload
 
 LOOK_AGAIN = dt.timedelta(minutes=1)
@@ -29,11 +29,12 @@ def deliver(context: JobContext, payload: DeliverPayload) -> None:
     may be for a moment or in this process only, the delivery waits and uses up no attempt. Where it is
     too old by then, or the endpoint is gone, the job completes and leaves an attempt's row that says so.
     """
-    endpoint = WebhookEndpoint.objects.filter(pk=payload.endpoint_id).first()
-    reason = _reason_to_wait(endpoint)
-    if endpoint is not None and reason and not _is_stale(context):
-        raise Snooze(LOOK_AGAIN, f"waits: {reason}")
-    if endpoint is None or reason:
+    context.check_lease()
+    endpoint, attempt = _begin(context, payload)
+    if attempt is None or endpoint is None:
+        reason = _reason_to_wait(endpoint)
+        if endpoint is not None and not _is_stale(context):
+            raise Snooze(LOOK_AGAIN, f"waits: {reason}")
         sending.skip(
             endpoint,
             job_id=context.job_id,
@@ -42,15 +43,7 @@ def deliver(context: JobContext, payload: DeliverPayload) -> None:
             cause=reason,
         )
         return
-    context.check_lease()
-    _, judgement = sending.send(
-        endpoint,
-        event_id=context.job_id,
-        job_id=context.job_id,
-        number=context.attempt,
-        topic=payload.topic,
-        body=payload.body,
-    )
+    judgement = sending.send(attempt, event_id=context.job_id, body=payload.body)
     if judgement.verdict is Verdict.COMPLETED:
         return
     message = f"{endpoint.name} ({endpoint.target}): {judgement.cause}"
@@ -59,14 +52,27 @@ def deliver(context: JobContext, payload: DeliverPayload) -> None:
     raise DeliveryFailed(message, retry_after=judgement.retry_after)
 
 
+def _begin(
+    context: JobContext, payload: DeliverPayload
+) -> tuple[WebhookEndpoint | None, WebhookAttempt | None]:
+    """The endpoint, and the attempt's row where it may be sent now."""
+    if not settings.NOTIFY_WEBHOOK_ENABLED:
+        return WebhookEndpoint.objects.filter(pk=payload.endpoint_id).first(), None
+    return attempts.open_attempt(
+        payload.endpoint_id,
+        job_id=context.job_id,
+        number=context.attempt,
+        topic=payload.topic,
+    )
+
+
 def _reason_to_wait(endpoint: WebhookEndpoint | None) -> str:
+    """Why there is no attempt."""
     if endpoint is None:
         return "the endpoint was deleted"
     if not endpoint.enabled:
         return "the endpoint is disabled"
-    if not settings.NOTIFY_WEBHOOK_ENABLED:
-        return "NOTIFY_WEBHOOK_ENABLED is false"
-    return ""
+    return "NOTIFY_WEBHOOK_ENABLED is false"
 
 
 def _is_stale(context: JobContext) -> bool:

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 import http.client
-import logging
 import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
 
 from notify import targets
 from notify.addresses import Network
-from notify.deadline import Deadline
+from notify.deadline import Deadline, TimedSocket
 from notify.dialing import Dialer, DialFailed, Resolver, look_up
 from notify.exceptions import InvalidUrl
 from notify.exchange import Exchange, Failure
@@ -47,15 +45,6 @@ _OWN_HEADERS = {
 }
 
 
-def _keep_out_of_logs(record: logging.LogRecord) -> bool:
-    return False
-
-
-# What urllib3 logs holds path and query of the URL, which may be credentials.
-for _name in ("urllib3.connection", "urllib3.connectionpool", "urllib3.util.retry"):
-    logging.getLogger(_name).addFilter(_keep_out_of_logs)
-
-
 def post(
     url: str,
     *,
@@ -72,27 +61,20 @@ def post(
     policy would refuse. ``ca_bundle`` is a file of certificates to trust in place of certifi's.
     """
     began = time.monotonic()
-    with Deadline(timeout.total_seconds()) as deadline:
-        try:
-            target = targets.parse(url)
-            prepared = _prepare(target, body=body, headers=headers)
-        except InvalidUrl as error:
-            return _failed(Failure.INVALID, str(error), began=began)
-        # Whatever the library dislikes about a request, it will dislike again.
-        except Exception as error:
-            cause = f"the request cannot be made: {type(error).__name__}"
-            return _failed(Failure.INVALID, cause, began=began)
-        dialer = Dialer(target, allowed=allowed, deadline=deadline, resolver=resolver)
-        adapter = _OneShot(dialer)
-        try:
-            response = adapter.send(
-                prepared,
-                stream=True,
-                timeout=deadline.left or 0.001,
-                verify=ca_bundle or True,
-            )
-            if deadline.disarm():
-                raise DialFailed(Failure.DEADLINE, "")
+    deadline = Deadline(timeout.total_seconds())
+    try:
+        target = targets.parse(url)
+        prepared = _prepare(target, body=body, headers=headers)
+    except InvalidUrl as error:
+        return _failed(Failure.INVALID, str(error), began=began)
+    # Whatever the library dislikes about a request, it will dislike again.
+    except Exception as error:
+        cause = f"the request cannot be made: {type(error).__name__}"
+        return _failed(Failure.INVALID, cause, began=began)
+    dialer = Dialer(target, allowed=allowed, deadline=deadline, resolver=resolver)
+    try:
+        with contextlib.closing(_OneShot(target, dialer, deadline)) as adapter:
+            response = adapter.send(prepared, verify=ca_bundle or True)
             duration = _since(began)
             deadline.shorten(EXCERPT_SECONDS)
             return Exchange(
@@ -103,54 +85,97 @@ def post(
                 redirect=_redirect(response, target),
                 excerpt=_excerpt(response),
             )
-        # Every way in which an exchange can end is an answer here.
-        except Exception as error:
-            failure, cause = _explain(error, deadline=deadline)
-            if failure is Failure.DEADLINE and not cause:
-                cause = f"no complete answer within {timeout.total_seconds():g} s"
-            return _failed(failure, cause, began=began, peer=dialer.peer)
-        finally:
-            adapter.close()
+    # Every way in which an exchange can end is an answer here.
+    except Exception as error:
+        failure, cause = _explain(error, deadline=deadline)
+        if failure is Failure.DEADLINE and not cause:
+            cause = f"no complete answer within {timeout.total_seconds():g} s"
+        return _failed(failure, cause, began=began, peer=dialer.peer)
 
 
-class _OneShot(HTTPAdapter):
-    """An adapter whose connections are opened by one dialer."""
+class _OneShot(BaseAdapter):
+    """Sends one request over a connection that one dialer opens, and closes it when it is closed itself.
 
-    def __init__(self, dialer: Dialer) -> None:
+    Not requests' own adapter: what that sets up for connections to come takes longer than an exchange.
+    """
+
+    def __init__(self, target: Target, dialer: Dialer, deadline: Deadline) -> None:
+        super().__init__()
+        self._target = target
         self._dialer = dialer
-        super().__init__(pool_connections=1, pool_maxsize=1)
+        self._deadline = deadline
+        self._open = contextlib.ExitStack()
 
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        dialer = self._dialer
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = True,
+        timeout: Any = None,
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        """The answer as soon as its head is there; the body is still to be read, from its ``raw``.
 
-        # Only the socket is replaced: Host, SNI and the certificate's check keep the name.
-        class Plain(HTTPConnection):
-            def _new_conn(self) -> socket.socket:
-                return dialer.dial()
+        ``verify`` is a file of certificates to trust, and anything else is requests' own. The other options
+        count for nothing: the deadline is the time limit, and there is neither proxy nor certificate of ours.
+        """
+        connected = self._open.enter_context(self._connect(verify))
+        timed = TimedSocket(connected, self._deadline)
+        # It may have answered before it took all of the body: what it says counts.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            timed.sendall(_as_sent(request))
+        raw = http.client.HTTPResponse(timed, method=request.method)  # type: ignore[arg-type]
+        self._open.enter_context(raw)
+        raw.begin()
+        response = requests.Response()
+        response.status_code = raw.status
+        response.headers.update(raw.headers)
+        response.raw = raw
+        return response
 
-        class Tls(HTTPSConnection):
-            def _new_conn(self) -> socket.socket:
-                return dialer.dial()
+    def close(self) -> None:
+        self._open.close()
 
-        class PlainPool(HTTPConnectionPool):
-            ConnectionCls = Plain
+    def _connect(self, verify: Any) -> socket.socket:
+        dialled = self._dialer.dial()
+        if self._target.scheme == "http":
+            return dialled
+        try:
+            # The handshake as a whole: all that it reads and writes is one call.
+            self._deadline.bound(dialled)
+            bundle = verify if isinstance(verify, str) else DEFAULT_CA_BUNDLE_PATH
+            return _tls_context(bundle).wrap_socket(
+                dialled, server_hostname=self._target.host.rstrip(".")
+            )
+        except BaseException:
+            dialled.close()
+            raise
 
-        class TlsPool(HTTPSConnectionPool):
-            ConnectionCls = Tls
 
-        # Replaced and not changed: it is urllib3's table for everyone in the process.
-        self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": TlsPool}
+@functools.lru_cache(maxsize=4)
+def _tls_context(ca_bundle: str) -> ssl.SSLContext:
+    # Reading the authorities takes far longer than an exchange.
+    context = ssl.create_default_context(cafile=ca_bundle)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _prepare(
     target: Target, *, body: bytes, headers: Mapping[str, str]
 ) -> requests.PreparedRequest:
-    sent = {**headers, **_OWN_HEADERS}
+    sent = {"Host": target.authority, **headers, **_OWN_HEADERS}
     for name, value in sent.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise InvalidUrl(f"the header {name!r} is not printable ASCII")
     return requests.Request("POST", target.url, data=body, headers=sent).prepare()
+
+
+def _as_sent(request: requests.PreparedRequest) -> bytes:
+    lines = [f"{request.method} {request.path_url} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in request.headers.items()]
+    head = "\r\n".join([*lines, "", ""]).encode("ascii")
+    return head + cast(bytes, request.body or b"")
 
 
 def _failed(
@@ -174,14 +199,17 @@ def _redirect(response: requests.Response, target: Target) -> str | None:
 
 
 def _excerpt(response: requests.Response) -> bytes:
-    """The first bytes of the body, and the end of the connection.
+    """The first bytes of the body.
 
     It decides nothing, so nothing that is wrong with it matters.
     """
+    raw = cast(http.client.HTTPResponse, response.raw)
     kept = bytearray()
-    with contextlib.suppress(Exception), response:
-        while len(kept) < EXCERPT_BYTES:
-            part = response.raw.read1(EXCERPT_BYTES - len(kept), decode_content=False)
+    # Some versions of http.client read on after the length that was announced, until the receiver hangs up.
+    wanted = min(EXCERPT_BYTES, raw.length or EXCERPT_BYTES)
+    with contextlib.suppress(Exception):
+        while len(kept) < wanted:
+            part = raw.read1(wanted - len(kept))
             if not part:
                 break
             kept += part
@@ -194,36 +222,22 @@ def _explain(error: Exception, *, deadline: Deadline) -> tuple[Failure, str]:
         return error.failure, str(error)
     if deadline.passed:
         return Failure.DEADLINE, ""
-    for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return Failure.TLS, f"the certificate is refused: {cause.verify_message}"
-        if isinstance(cause, ssl.SSLError):
-            return (
-                Failure.TLS,
-                f"TLS failed: {(cause.reason or 'unknown').lower().replace('_', ' ')}",
-            )
-        if isinstance(cause, TimeoutError):
-            return Failure.DEADLINE, ""
-        if isinstance(cause, http.client.RemoteDisconnected):
-            return (
-                Failure.NETWORK,
-                "the receiver closed the connection without an answer",
-            )
-        if isinstance(cause, http.client.HTTPException):
-            return Failure.NETWORK, f"the answer is not HTTP: {type(cause).__name__}"
-        if isinstance(cause, OSError) and cause.strerror:
-            return Failure.NETWORK, f"the connection broke: {cause.strerror}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Failure.TLS, f"the certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return (
+            Failure.TLS,
+            f"TLS failed: {(error.reason or 'unknown').lower().replace('_', ' ')}",
+        )
+    if isinstance(error, TimeoutError):
+        return Failure.DEADLINE, ""
+    if isinstance(error, http.client.RemoteDisconnected):
+        return (
+            Failure.NETWORK,
+            "the receiver closed the connection without an answer",
+        )
+    if isinstance(error, http.client.HTTPException):
+        return Failure.NETWORK, f"the answer is not HTTP: {type(error).__name__}"
+    if isinstance(error, OSError) and error.strerror:
+        return Failure.NETWORK, f"the connection broke: {error.strerror}"
     return Failure.UNEXPECTED, f"unexpected {type(error).__name__} while sending"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those that it wraps, the outermost first."""
-    queue, seen = [error], set[int]()
-    while queue:
-        current = queue.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        wrapped = [current.__cause__, getattr(current, "reason", None), *current.args]
-        queue += [each for each in wrapped if isinstance(each, BaseException)]

@@ -1,4 +1,4 @@
-"""One attempt at one delivery, from the row that announces it to the row that says how it ended."""
+"""One attempt at one delivery: signed, sent, judged, and the row and the log told how it ended."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ import uuid
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs.identifiers import uuid7
 from jobs.redaction import redact
-from notify import delivery, signing, topics
+from notify import attempts, delivery, signing, topics
 from notify.delivery import Judgement, Verdict
 from notify.events import LogEvent
 from notify.exceptions import EncryptionError
 from notify.exchange import Exchange
 from notify.models import WebhookAttempt, WebhookEndpoint
 
-_OLD_ROWS_TAKEN = 10
-_FOUND_OUT = ("verdict", "status", "cause", "duration", "peer", "excerpt")
 # All control characters but tab and line feed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -35,27 +31,20 @@ _TOO_SHORT_TO_HIDE = 3
 log = logging.getLogger(__name__)
 
 
-def send(
-    endpoint: WebhookEndpoint,
-    *,
-    event_id: uuid.UUID,
-    job_id: uuid.UUID | None,
-    number: int,
-    topic: str,
-    body: str,
-) -> tuple[WebhookAttempt, Judgement]:
-    """Sign ``body`` and POST it once; return the attempt's row, closed, and what becomes of the delivery.
+def send(attempt: WebhookAttempt, *, event_id: uuid.UUID, body: str) -> Judgement:
+    """Sign ``body`` and POST it once to the attempt's endpoint; return what becomes of the delivery.
 
-    Must not be called inside a transaction: the row has to be there while the request is under way.
+    ``attempt`` is closed then; see :func:`notify.attempts.open_attempt`.
     """
-    attempt = _open(endpoint, job_id=job_id, number=number, topic=topic)
+    endpoint = attempt.endpoint
+    assert endpoint is not None  # noqa: S101 - it was opened for one
     try:
         secret = endpoint.signing_secret()
     except EncryptionError as error:
         # Whoever mends the keys wants what is waiting to be delivered.
         judgement = Judgement(verdict=Verdict.RETRY, cause=str(error))
         _close(attempt, judgement, Exchange(duration=dt.timedelta(0)))
-        return attempt, judgement
+        return judgement
     # Not at the top: it loads requests, 5 MiB that a worker without deliveries need not hold.
     from notify import outbound
 
@@ -67,7 +56,7 @@ def send(
             secret=secret,
             event_id=event_id,
             timestamp=int(time.time()),
-            topic=topic,
+            topic=attempt.topic,
             body=content,
         ),
         timeout=settings.NOTIFY_WEBHOOK_TIMEOUT,
@@ -75,7 +64,7 @@ def send(
     )
     judgement = delivery.judge(exchange, now=timezone.now())
     _close(attempt, judgement, exchange)
-    return attempt, judgement
+    return judgement
 
 
 def send_test(endpoint: WebhookEndpoint) -> tuple[WebhookAttempt, Judgement]:
@@ -87,14 +76,17 @@ def send_test(endpoint: WebhookEndpoint) -> tuple[WebhookAttempt, Judgement]:
         "data": {"endpoint": endpoint.name},
         "created_at": timezone.now().isoformat(),
     }
-    return send(
-        endpoint,
-        event_id=uuid7(),
+    _, attempt = attempts.open_attempt(
+        endpoint.pk,
         job_id=None,
         number=1,
         topic=topics.TEST.name,
-        body=json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        disabled_too=True,
     )
+    if attempt is None:
+        raise WebhookEndpoint.DoesNotExist(f"{endpoint.name} was deleted meanwhile")
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return attempt, send(attempt, event_id=uuid7(), body=text)
 
 
 def describe(attempt: WebhookAttempt) -> str:
@@ -118,42 +110,8 @@ def skip(
     cause: str,
 ) -> None:
     """Leave a row that says why a delivery was not sent."""
-    WebhookAttempt.objects.create(
-        endpoint=endpoint,
-        job_id=job_id,
-        topic=topic,
-        number=number,
-        finished_at=Now(),
-        verdict=WebhookAttempt.Verdict.SKIPPED,
-        cause=cause,
-    )
+    attempts.skip(endpoint, job_id=job_id, number=number, topic=topic, cause=cause)
     log.info(LogEvent.SKIPPED, extra={"job_id": job_id, "topic": topic, "cause": cause})
-
-
-def remove_old_attempts() -> None:
-    """Take a few rows that are older than the jobs that they explain can be.
-
-    Done with each attempt, it keeps the table from growing without end.
-    """
-    oldest = WebhookAttempt.objects.oldest(_OLD_ROWS_TAKEN)
-    old = oldest.filter(started_at__lt=Now() - settings.JOBS_JOB_PURGE_DEAD_RETENTION)
-    if not old.exists():
-        return
-    with transaction.atomic():
-        # Two workers that took the same rows in different orders would lock each other out.
-        taken = list(
-            old.select_for_update(skip_locked=True).values_list("pk", flat=True)
-        )
-        WebhookAttempt.objects.filter(pk__in=taken).delete()
-
-
-def _open(
-    endpoint: WebhookEndpoint, *, job_id: uuid.UUID | None, number: int, topic: str
-) -> WebhookAttempt:
-    remove_old_attempts()
-    return WebhookAttempt.objects.create(
-        endpoint=endpoint, job_id=job_id, topic=topic, number=number
-    )
 
 
 def _close(attempt: WebhookAttempt, judgement: Judgement, exchange: Exchange) -> None:
@@ -163,12 +121,7 @@ def _close(attempt: WebhookAttempt, judgement: Judgement, exchange: Exchange) ->
     attempt.duration = exchange.duration
     attempt.peer = exchange.peer
     attempt.excerpt = _readable(exchange.excerpt, attempt.endpoint)
-    # An update: that the row is old enough to have been taken away meanwhile is no failure.
-    WebhookAttempt.objects.filter(pk=attempt.pk).update(
-        finished_at=Now(),
-        **{name: getattr(attempt, name) for name in _FOUND_OUT},
-    )
-    del attempt.finished_at  # read from the database when it is next asked for
+    attempts.close_attempt(attempt)
     _report(attempt, judgement)
 
 

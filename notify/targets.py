@@ -6,6 +6,7 @@ logged, stored or shown is therefore :attr:`Target.label`, never the URL.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import ipaddress
 import re
@@ -39,6 +40,14 @@ class Target:
         return f"{self.scheme}://{host}" + (f":{self.port}" if self.port else "")
 
     @property
+    def authority(self) -> str:
+        """``host[:port]`` as the Host header has it: without the port where it is the scheme's own."""
+        host = self.host.rstrip(".")
+        host = f"[{host}]" if ":" in host else host
+        own = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port in (None, own) else f"{host}:{self.port}"
+
+    @property
     def label(self) -> str:
         """The origin, and eight digits of the URL's SHA-256 that tell two URLs at one host apart."""
         return f"{self.origin} #{hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
@@ -47,6 +56,7 @@ class Target:
         return f"<Target {self.label}>"
 
 
+@functools.lru_cache(maxsize=128)
 def parse(url: str) -> Target:
     """Check ``url`` and return it in the form in which it is used: the host in lower case and as A-labels.
 

@@ -1,8 +1,10 @@
-"""The floor of deliveries: the same signed requests from a plain pool of threads, without a queue or a database.
+"""The floors of deliveries: the same signed requests from a plain pool of threads, without a queue.
 
-A program of its own, without Django: `python -m acw.benchmark.plain_deliveries sender|bare URL COUNT THREADS`, with
-the text to send in DELIVERY_BODY. `sender` sends with the product's own function, with its address policy and its
-deadline; `bare` with the standard library's client, which has neither.
+A program of its own: `python -m acw.benchmark.plain_deliveries recorded|sender|bare RECEIVER COUNT THREADS`, with the
+text to send in DELIVERY_BODY. `sender` sends with the product's own function, with its address policy and its
+deadline; `bare` with the standard library's client, which has neither. `recorded` makes the product's whole attempt,
+with the row that is there before the request and closed after it; it alone loads Django, and its RECEIVER is the
+id of an endpoint, that of the others a URL.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ import ipaddress
 import os
 import sys
 import time
-import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from acw.benchmark import gate
 from acw.benchmark.errors import BenchmarkError
+from jobs.identifiers import uuid7
 from notify import outbound, signing
 
 BODY_VARIABLE = "DELIVERY_BODY"
@@ -29,45 +31,67 @@ TOPIC = "workspace.sync_failed"
 _TIMEOUT = dt.timedelta(seconds=10)
 _LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
 
-Send = Callable[[str, bytes, dict[str, str]], int | None]
+Send = Callable[[str, bytes], int | None]
+"""Takes the receiver and the text; the status of the answer, if there is one."""
 
 
-def by_sender(url: str, body: bytes, headers: dict[str, str]) -> int | None:
-    """The status of the answer, if there is one."""
+def recorded() -> Send:
+    """As the product attempts a delivery: with the endpoint read, and the attempt's row."""
+    import django
+
+    django.setup()
+    from notify import attempts, sending
+
+    def send(receiver: str, body: bytes) -> int | None:
+        event_id = uuid7()
+        _, attempt = attempts.open_attempt(
+            int(receiver), job_id=event_id, number=1, topic=TOPIC
+        )
+        if attempt is None:
+            raise BenchmarkError(f"there is no endpoint {receiver} that is enabled")
+        sending.send(attempt, event_id=event_id, body=body.decode())
+        return attempt.status
+
+    return send
+
+
+def by_sender(url: str, body: bytes) -> int | None:
+    """By the product's sender alone."""
     exchange = outbound.post(
-        url, body=body, headers=headers, timeout=_TIMEOUT, allowed=_LOOPBACK
+        url, body=body, headers=_headers(body), timeout=_TIMEOUT, allowed=_LOOPBACK
     )
     return exchange.status
 
 
-def bare(url: str, body: bytes, headers: dict[str, str]) -> int | None:
-    """The same, by the standard library alone."""
+def bare(url: str, body: bytes) -> int | None:
+    """By the standard library alone."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(
         parts.netloc, timeout=_TIMEOUT.total_seconds()
     )
     connection.request(
-        "POST", parts.path, body=body, headers={**headers, "Connection": "close"}
+        "POST", parts.path, body=body, headers={**_headers(body), "Connection": "close"}
     )
     status = connection.getresponse().status
     connection.close()
     return status
 
 
-def main(send: Send, url: str, *, count: int, threads: int) -> None:
+KINDS: dict[str, Callable[[], Send]] = {
+    "recorded": recorded,
+    "sender": lambda: by_sender,
+    "bare": lambda: bare,
+}
+
+
+def main(kind: str, receiver: str, *, count: int, threads: int) -> None:
     """Send them all; raises BenchmarkError where one is not taken."""
+    send = KINDS[kind]()
     body = os.environ[BODY_VARIABLE].encode()
 
     def work(number: int) -> None:
         for _ in range(number, count, threads):
-            headers = signing.headers(
-                secret=SECRET,
-                event_id=uuid.uuid4(),
-                timestamp=int(time.time()),
-                topic=TOPIC,
-                body=body,
-            )
-            if (status := send(url, body, headers)) != 200:
+            if (status := send(receiver, body)) != 200:
                 raise BenchmarkError(f"the receiver answered {status}, not 200")
 
     began = gate.wait()
@@ -76,10 +100,15 @@ def main(send: Send, url: str, *, count: int, threads: int) -> None:
     gate.report({"began": began, "ended": time.monotonic()})
 
 
-if __name__ == "__main__":
-    main(
-        by_sender if sys.argv[1] == "sender" else bare,
-        sys.argv[2],
-        count=int(sys.argv[3]),
-        threads=int(sys.argv[4]),
+def _headers(body: bytes) -> dict[str, str]:
+    return signing.headers(
+        secret=SECRET,
+        event_id=uuid7(),
+        timestamp=int(time.time()),
+        topic=TOPIC,
+        body=body,
     )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], count=int(sys.argv[3]), threads=int(sys.argv[4]))

@@ -196,6 +196,13 @@ def drip_head(connection: Connection, _: Received) -> None:
         connection.send(b"a")
 
 
+def drip_handshake(connection: Connection, _: Received) -> None:
+    """Begin a TLS handshake message of 16 KiB and send it a byte at a time."""
+    connection.send(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")
+    while connection.pause(0.02):
+        connection.send(b"\x03")
+
+
 def continue_for_ever(connection: Connection, _: Received) -> None:
     """Send one 100 Continue after the other."""
     while connection.pause(0.005):

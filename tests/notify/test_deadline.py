@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
 
-from notify.deadline import Deadline
+from notify.deadline import Deadline, TimedSocket
+
+MORE_THAN_BUFFERS_TAKE = b"x" * 20_000_000
 
 
 @pytest.fixture
@@ -17,63 +18,83 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def test_the_time_left_never_falls_below_zero():
-    with Deadline(0) as deadline:
-        assert deadline.left == 0
-        assert deadline.passed
+    deadline = Deadline(0)
+
+    assert deadline.left == 0
+    assert deadline.passed
 
 
 def test_before_its_time_a_deadline_has_not_passed():
-    with Deadline(60) as deadline:
-        assert 0 < deadline.left <= 60
-        assert not deadline.passed
+    deadline = Deadline(60)
+
+    assert 0 < deadline.left <= 60
+    assert not deadline.passed
 
 
-def test_it_wakes_whoever_waits_on_the_socket(pair):
-    ours, _ = pair
-    with Deadline(0.05) as deadline:
-        deadline.watch(ours)
+def test_what_is_left_can_be_shortened_and_not_lengthened():
+    deadline = Deadline(60)
+    deadline.shorten(5)
+    deadline.shorten(30)
 
-        assert ours.recv(1) == b""
-        assert deadline.passed
-        assert deadline.disarm()
+    assert 0 < deadline.left <= 5
 
 
-def test_it_works_through_a_socket_that_was_detached(pair):
-    """TLS takes the descriptor over, and closes the object that was watched."""
-    ours, _ = pair
-    with Deadline(0.05) as deadline:
-        deadline.watch(ours)
-        with socket.socket(fileno=ours.detach()) as taken_over:
-            assert taken_over.recv(1) == b""
-
-
-def test_once_disarmed_it_cuts_nothing_off(pair):
+def test_what_is_sent_and_received_passes_unchanged(pair):
     ours, theirs = pair
-    with Deadline(60) as deadline:
-        deadline.watch(ours)
+    timed = TimedSocket(ours, Deadline(60))
+    timed.sendall(b"question")
+    theirs.sendall(b"one\ntwo\n")
 
-        assert not deadline.disarm()
-        theirs.sendall(b"x")
-        assert ours.recv(1) == b"x"
+    with timed.makefile() as received:
+        assert theirs.recv(100) == b"question"
+        assert received.readline() == b"one\n"
+        assert received.readline() == b"two\n"
 
 
-def test_what_is_left_can_be_shortened(pair):
+def test_reading_from_a_peer_that_says_nothing_ends_at_the_deadline(pair):
     ours, _ = pair
-    with Deadline(60) as deadline:
-        deadline.watch(ours)
-        deadline.disarm()
-        deadline.shorten(0.05)
+    with (
+        TimedSocket(ours, Deadline(0.05)).makefile() as received,
+        pytest.raises(TimeoutError),
+    ):
+        received.read(1)
 
-        assert ours.recv(1) == b""
 
-
-def test_it_leaves_no_timer_behind(pair):
+def test_sending_to_a_peer_that_takes_nothing_ends_at_the_deadline(pair):
     ours, _ = pair
-    earlier = set(threading.enumerate())
-    with Deadline(60) as deadline:
-        deadline.watch(ours)
-        # Threads of earlier tests may still be coming to their ends: only the new one counts.
-        [timer] = set(threading.enumerate()) - earlier
-    timer.join(timeout=10)
+    deadline = Deadline(0.05)
 
-    assert not timer.is_alive()
+    with pytest.raises(TimeoutError):
+        TimedSocket(ours, deadline).sendall(MORE_THAN_BUFFERS_TAKE)
+
+    assert deadline.passed
+
+
+def test_each_call_is_given_what_is_left_of_the_whole(pair):
+    """And not the whole anew, with which a peer that sends a byte now and then would go on for ever."""
+    ours, theirs = pair
+    deadline = Deadline(60)
+    theirs.sendall(b"xy")
+    with TimedSocket(ours, deadline).makefile() as received:
+        received.read(1)
+        first = ours.gettimeout()
+        deadline.shorten(5)
+        theirs.sendall(b"z")
+        received.read(2)
+        second = ours.gettimeout()
+
+    assert first is not None
+    assert second is not None
+    assert 5 < first <= 60
+    assert 0 < second <= 5
+
+
+def test_after_the_deadline_nothing_is_begun_though_it_would_not_wait(pair):
+    ours, theirs = pair
+    theirs.sendall(b"x")
+    timed = TimedSocket(ours, Deadline(0))
+
+    with timed.makefile() as received, pytest.raises(TimeoutError):
+        received.read(1)
+    with pytest.raises(TimeoutError):
+        timed.sendall(b"x")

@@ -46,13 +46,15 @@ class Resolver:
 
 def dial(url: str, resolver: Resolver, *, allowed=(), seconds: float = 20) -> str:
     """Dial and hang up; return the address reached."""
-    with Deadline(seconds) as deadline:
-        dialer = Dialer(
-            targets.parse(url), allowed=allowed, deadline=deadline, resolver=resolver
-        )
-        dialer.dial().close()
-        assert dialer.peer is not None
-        return dialer.peer
+    dialer = Dialer(
+        targets.parse(url),
+        allowed=allowed,
+        deadline=Deadline(seconds),
+        resolver=resolver,
+    )
+    dialer.dial().close()
+    assert dialer.peer is not None
+    return dialer.peer
 
 
 def test_the_name_is_looked_up_once_and_the_address_that_was_checked_is_reached(
@@ -103,10 +105,23 @@ def test_one_refused_address_among_the_answers_refuses_the_name(
 )
 def test_odd_spellings_of_loopback_are_refused(spelling: str):
     target = targets.parse(f"http://{spelling}/")
-    with Deadline(20) as deadline, pytest.raises(DialFailed) as failed:
-        Dialer(target, allowed=(), deadline=deadline).dial()
+    with pytest.raises(DialFailed) as failed:
+        Dialer(target, allowed=(), deadline=Deadline(20)).dial()
 
     assert failed.value.failure is Failure.BLOCKED
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "[fd00::1]", "10.1"])
+def test_an_address_that_is_written_out_is_not_looked_up_and_checked_all_the_same(
+    host: str,
+):
+    resolver = Resolver()
+
+    with pytest.raises(DialFailed) as failed:
+        dial(f"http://{host}/", resolver)
+
+    assert failed.value.failure is Failure.BLOCKED
+    assert resolver.asked == []
 
 
 def test_a_name_that_is_not_known_may_be_known_later():
@@ -134,8 +149,8 @@ def test_a_name_server_that_hangs_is_waited_for_until_the_deadline():
         return []
 
     target = targets.parse("http://hook.example/")
-    with Deadline(0.05) as deadline, pytest.raises(DialFailed) as failed:
-        Dialer(target, allowed=(), deadline=deadline, resolver=resolver).dial()
+    with pytest.raises(DialFailed) as failed:
+        Dialer(target, allowed=(), deadline=Deadline(0.05), resolver=resolver).dial()
     hanging.set()
 
     assert failed.value.failure is Failure.DEADLINE

@@ -50,6 +50,15 @@ def test_a_token_that_no_key_decrypts_names_the_setting_and_stays_as_it_is(
     assert encryption.renew(token) == token
 
 
+def test_a_key_that_is_taken_out_decrypts_nothing_any_more(settings: Settings):
+    token = encryption.encrypt("x")
+    assert encryption.decrypt(token) == "x"
+    settings.ACW_ENCRYPTION_KEYS = [new_key()]
+
+    with pytest.raises(EncryptionError):
+        encryption.decrypt(token)
+
+
 def test_without_a_key_the_error_names_the_setting(settings: Settings):
     settings.ACW_ENCRYPTION_KEYS = []
 

@@ -17,7 +17,7 @@ from notify import outbound
 from notify.exchange import Exchange, Failure
 from tests.notify import sinks
 from tests.notify.certificates import Authority
-from tests.notify.sinks import Sink
+from tests.notify.sinks import Behaviour, Sink
 
 LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
 BODY = '{"name":"é😀\u2028"}'.encode()
@@ -51,6 +51,14 @@ def test_the_bytes_arrive_as_given_with_the_headers_given(sink: Sink):
         "Accept-Encoding": "identity",
         "Content-Length": str(len(BODY)),
     }
+
+
+def test_the_head_is_that_of_the_url_and_no_more_is_sent_than_one_request(sink: Sink):
+    post(f"http://127.0.0.1:{sink.port}?a={{b}}", body=b"")
+
+    [request] = sink.requests
+    assert request.request_line == "POST /?a=%7Bb%7D HTTP/1.1"
+    assert request.headers["Content-Length"] == "0"
 
 
 def test_the_surroundings_add_nothing(
@@ -162,11 +170,11 @@ def test_an_address_that_is_not_allowed_sees_no_connection(sink: Sink):
     assert sink.connections == []
 
 
-def test_what_no_one_thought_of_is_an_answer_too(sink: Sink):
+def test_what_no_one_thought_of_is_an_answer_too():
     def resolver(host: str, port: int) -> Any:
         return [("not", "an", "address", "info", ("127.0.0.1", 1))]
 
-    exchange = post(sink.url, resolver=resolver)
+    exchange = post("http://hook.test/", resolver=resolver)
 
     assert exchange.failure is Failure.UNEXPECTED
     assert exchange.cause == "unexpected TypeError while sending"
@@ -191,6 +199,20 @@ def test_tls_checks_the_name_and_not_the_address(authority: Authority):
 
         assert exchange.status == 204
         assert sink.requests[0].headers["Host"] == f"hook.test:{sink.port}"
+
+
+@pytest.mark.parametrize("behave", [sinks.drip_head, sinks.say_nothing])
+def test_the_deadline_holds_over_tls(authority: Authority, behave: Behaviour):
+    with Sink(behave, authority.server_context("hook.test")) as sink:
+        exchange = post(
+            f"https://hook.test:{sink.port}/",
+            ca_bundle=str(authority.bundle),
+            resolver=resolve_to_loopback,
+            timeout=dt.timedelta(seconds=0.5),
+        )
+
+    assert exchange.failure is Failure.DEADLINE
+    assert exchange.peer == "127.0.0.1"
 
 
 def test_a_certificate_for_another_name_is_refused(authority: Authority):
@@ -242,16 +264,19 @@ def test_neither_logs_nor_answers_hold_the_url(
 def test_a_hundred_posts_leave_no_descriptor_and_no_thread_behind(sink: Sink):
     def counts() -> tuple[int, int]:
         for thread in threading.enumerate():
-            if isinstance(thread, threading.Timer) or thread.name == "webhook-look-up":
+            if thread.name == "webhook-look-up":
                 thread.join(timeout=10)
         ours = [t for t in threading.enumerate() if "_serve" not in t.name]
         return len(os.listdir("/proc/self/fd")), len(ours)
 
+    def post_by_name() -> None:
+        post(f"http://hook.test:{sink.port}/", resolver=resolve_to_loopback)
+
     sink.behave = sinks.answer(500, body=b"e" * 10_000)
-    post(sink.url)
+    post_by_name()
     descriptors, threads = counts()
     for _ in range(100):
-        post(sink.url)
+        post_by_name()
     # A few of the sink's own may still be closing.
     descriptors_after, threads_after = counts()
 

@@ -39,12 +39,20 @@ def test_without_a_whole_head_it_ends_at_the_deadline(sink: Sink, behaviour: Beh
     assert exchange.peer == "127.0.0.1"
 
 
-@pytest.mark.parametrize("scheme", ["http:", "https:"])
+@pytest.mark.parametrize(
+    ("scheme", "behaviour"),
+    [
+        ("http:", sinks.say_nothing),
+        ("https:", sinks.say_nothing),
+        ("https:", sinks.drip_handshake),
+    ],
+    ids=["plain", "TLS", "a handshake that drips"],
+)
 def test_a_peer_that_never_speaks_ends_at_the_deadline_with_tls_too(
-    sink: Sink, scheme: str
+    sink: Sink, scheme: str, behaviour: Behaviour
 ):
     sink.answers_before_reading = True
-    sink.behave = sinks.say_nothing
+    sink.behave = behaviour
 
     exchange = post(sink.url.replace("http:", scheme), timeout=SHORT)
 

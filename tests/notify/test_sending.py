@@ -5,42 +5,40 @@ import hashlib
 import hmac
 import json
 import logging
-import threading
 import time
 import uuid
 
 import pytest
 from cryptography.fernet import Fernet
 from django.db import connection
-from django.utils import timezone
 from pytest_django import Settings
 
 from jobs.identifiers import uuid7
-from notify import sending
-from notify.delivery import Verdict
-from notify.exchange import Exchange
+from notify import attempts, sending
+from notify.delivery import Judgement, Verdict
 from notify.models import WebhookAttempt, WebhookEndpoint
 from tests.notify import sinks
-from tests.notify.factories import SECRET, TOPIC, AttemptFactory, EndpointFactory
+from tests.notify.factories import SECRET, TOPIC, EndpointFactory
 from tests.notify.sinks import Connection, Received, Sink
 
 pytestmark = pytest.mark.django_db
 BODY = '{"title":"é😀\u2028"}'
 
 
-def send(endpoint: WebhookEndpoint, **values):
-    job_id = uuid7()
-    return sending.send(
-        endpoint,
-        **{
-            "event_id": job_id,
-            "job_id": job_id,
-            "number": 3,
-            "topic": TOPIC,
-            "body": BODY,
-            **values,
-        },
+def opened(endpoint: WebhookEndpoint, job_id: uuid.UUID) -> WebhookAttempt:
+    _, attempt = attempts.open_attempt(
+        endpoint.pk, job_id=job_id, number=3, topic=TOPIC
     )
+    assert attempt is not None
+    return attempt
+
+
+def send(
+    endpoint: WebhookEndpoint, job_id: uuid.UUID | None = None
+) -> tuple[WebhookAttempt, Judgement]:
+    job_id = job_id or uuid7()
+    attempt = opened(endpoint, job_id)
+    return attempt, sending.send(attempt, event_id=job_id, body=BODY)
 
 
 def test_a_delivery_is_signed_and_recorded(sink: Sink):
@@ -48,7 +46,7 @@ def test_a_delivery_is_signed_and_recorded(sink: Sink):
     endpoint = EndpointFactory(url=sink.url)
     event_id = uuid.uuid4()
 
-    attempt, judgement = send(endpoint, event_id=event_id, job_id=event_id)
+    attempt, judgement = send(endpoint, event_id)
 
     [request] = sink.requests
     timestamp = request.headers["X-ACW-Timestamp"]
@@ -222,32 +220,20 @@ def test_what_is_not_sent_leaves_a_row_that_says_why():
     assert row.finished_at is not None
 
 
-def test_rows_older_than_their_jobs_go_a_few_at_a_time(sink: Sink, settings: Settings):
-    settings.JOBS_JOB_PURGE_DEAD_RETENTION = dt.timedelta(days=30)
-    endpoint = EndpointFactory(url=sink.url)
-    old = timezone.now() - dt.timedelta(days=31)
-    AttemptFactory.create_batch(12, endpoint=endpoint, started_at=old)
-    AttemptFactory(endpoint=endpoint)
-
-    send(endpoint)
-    assert WebhookAttempt.objects.count() == 2 + 1 + 1
-    send(endpoint)
-    assert WebhookAttempt.objects.count() == 1 + 2
-
-
 def test_an_attempt_whose_row_is_gone_meanwhile_is_no_failure(sink: Sink):
-    answered = threading.Event()
-
-    def behave(answering: Connection, _: Received) -> None:
-        answered.set()
-        answering.send(sinks.head(204))
-
-    sink.behave = behave
-    endpoint = EndpointFactory(url=sink.url)
-    attempt = sending._open(endpoint, job_id=uuid7(), number=1, topic=TOPIC)
+    attempt = opened(EndpointFactory(url=sink.url), uuid7())
     WebhookAttempt.objects.all().delete()
-    _, judgement = send(endpoint)
-    sending._close(attempt, judgement, Exchange(duration=dt.timedelta(0)))
 
-    assert answered.is_set()
-    assert WebhookAttempt.objects.count() == 1
+    judgement = sending.send(attempt, event_id=uuid7(), body=BODY)
+
+    assert judgement.verdict is Verdict.COMPLETED
+    assert WebhookAttempt.objects.count() == 0
+
+
+def test_a_test_event_for_an_endpoint_that_is_gone_is_not_sent(sink: Sink):
+    endpoint = EndpointFactory(url=sink.url)
+    WebhookEndpoint.objects.all().delete()
+
+    with pytest.raises(WebhookEndpoint.DoesNotExist, match=endpoint.name):
+        sending.send_test(endpoint)
+    assert sink.connections == []

@@ -72,6 +72,22 @@ def test_what_is_shown_of_a_url_is_its_origin_and_a_hash():
 
 
 @pytest.mark.parametrize(
+    ("url", "authority"),
+    [
+        ("https://hooks.example/a", "hooks.example"),
+        ("https://hooks.example:443/a", "hooks.example"),
+        ("https://hooks.example:80/a", "hooks.example:80"),
+        ("http://hooks.example.:80/a", "hooks.example"),
+        ("http://[::1]:8000/", "[::1]:8000"),
+    ],
+)
+def test_the_host_header_names_a_port_that_is_not_the_schemes_own(
+    url: str, authority: str
+):
+    assert targets.parse(url).authority == authority
+
+
+@pytest.mark.parametrize(
     ("location", "shown"),
     [
         ("/elsewhere?x=1", "https://hooks.example"),

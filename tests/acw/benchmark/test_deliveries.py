@@ -10,21 +10,26 @@ from acw.benchmark.errors import CountError
 from acw.benchmark.scratch import Scratch
 
 
-def test_every_delivery_is_made_once_and_beside_both_floors(
+def test_every_delivery_is_made_once_and_beside_each_floor(
     scratch: Scratch,
     connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(deliveries, "JOBS_SHORT", 6)
-    by_queue, by_sender = deliveries.measure(scratch, rounds=1, short=True)
+    by_queue, beside_record, by_sender = deliveries.measure(
+        scratch, rounds=1, short=True
+    )
     assert by_queue.ratio == pytest.approx(by_queue.value / by_sender.value)
+    assert beside_record.value == by_queue.value
+    assert beside_record.ceiling not in (None, by_queue.ceiling, by_sender.ceiling)
     assert by_sender.ceiling is not None
     completed = connection.execute(
         "SELECT type, status, count(*) FROM jobs WHERE type = 'webhook.deliver' GROUP BY 1, 2"
     )
     assert completed.fetchall() == [("webhook.deliver", "completed", 6)]
-    left = connection.execute("SELECT count(*) FROM webhook_endpoints").fetchone()
-    assert left == (0,)
+    for table in ("webhook_endpoints", "webhook_attempts"):
+        left = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        assert left == (0,)
 
 
 def test_a_delivery_that_is_missing_is_no_figure(scratch: Scratch):
