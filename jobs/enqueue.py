@@ -79,8 +79,11 @@ def enqueue(
     )
     row = _row(uuid7(), new)
     if unique_key is None:
-        inserted = insert([row], returning=True)
-        _wake([row.queue])
+        alone = not connections[DEFAULT_DB_ALIAS].in_atomic_block
+        told = alone and wakeup.take_along()
+        inserted = insert([row], returning=True, notify=told)
+        if not told:
+            _wake([row.queue])
         return _job(row, inserted[row.id])
     # The live job may end, and its row go with that, between the look for its id and the look into it.
     for _ in range(_ROUNDS):

@@ -13,6 +13,8 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.utils import CursorWrapper
 
+from jobs.wakeup import CHANNEL
+
 Times = tuple[dt.datetime, dt.datetime]
 """When a new job is due, and when it was made."""
 
@@ -50,20 +52,23 @@ _SEPARATOR = "\x1f"
 _JOINED = "string_to_array(%({name})s, E'\\x1f')"
 
 
-def insert(rows: Sequence[Row], *, returning: bool) -> Mapping[uuid.UUID, Times]:
+def insert(
+    rows: Sequence[Row], *, returning: bool, notify: bool = False
+) -> Mapping[uuid.UUID, Times]:
     """Insert the rows, but those whose unique key is live.
 
-    With ``returning``, the ids of the new jobs, each with its times.
+    With ``returning``, the ids of the new jobs, each with its times; with ``notify`` too, the commit wakes the
+    workers of their queues.
     """
     forms, values = _parameters(rows)
     keyed = any(row.unique_key is not None for row in rows)
     with _cursor() as cursor:
-        cursor.execute(_statement(forms, keyed, returning), values)
+        cursor.execute(_statement(forms, keyed, returning, notify), values)
         found = cursor.fetchall() if returning else []
     # As texts, since the driver takes longer to set up its loaders of times than to insert a row.
     parse = dt.datetime.fromisoformat
     return {
-        job_id: (parse(run_at), parse(created)) for job_id, run_at, created in found
+        job_id: (parse(run_at), parse(created)) for job_id, run_at, created, *_ in found
     }
 
 
@@ -114,7 +119,9 @@ def _parameter(column: list[Any]) -> tuple[_Form, Any]:
 
 
 @lru_cache(maxsize=64)
-def _statement(forms: tuple[_Form, ...], keyed: bool, returning: bool) -> str:
+def _statement(
+    forms: tuple[_Form, ...], keyed: bool, returning: bool, notify: bool
+) -> str:
     columns, selected, arrays, names = [], [], [], []
     for (name, kind), form in zip(_KINDS.items(), forms, strict=True):
         if form is _Form.DEFAULT:
@@ -144,4 +151,6 @@ def _statement(forms: tuple[_Form, ...], keyed: bool, returning: bool) -> str:
         parts.append(_UNLESS_LIVE)
     if returning:
         parts.append("RETURNING id, run_at::text, created_at::text")
+    if notify:
+        parts.append(f", pg_notify('{CHANNEL}', queue)")
     return " ".join(parts)

@@ -120,10 +120,16 @@ def _set_up_django(*, wake: bool) -> None:
 
     if not wake:
         wakeup.wake = _wake_nobody
+        wakeup.take_along = _take_none_along
 
 
 def _wake_nobody(queues: object) -> None:
     """In the place of `jobs.wakeup.wake` where notifications are to be off."""
+
+
+def _take_none_along() -> bool:
+    """In the place of `jobs.wakeup.take_along`."""
+    return False
 
 
 def _connect_django() -> None:

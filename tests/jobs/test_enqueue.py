@@ -12,10 +12,12 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from jobs import enqueue as enqueue_module
 from jobs import wakeup
+from jobs.connection import QueueConnection
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.exceptions import InvalidJob, InvalidPayload, UnknownJobType
 from jobs.models import Job, Priority, Status
 from jobs.registry import job_handler
+from jobs.testing import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -267,3 +269,31 @@ def test_a_live_job_that_vanishes_before_it_is_read_frees_its_key(
     second = enqueue("test.noop", unique_key="a")
     assert second.id != first.id
     assert not second.deduplicated
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_comes_alone_brings_its_notification(
+    queue_connection: QueueConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[list[str]] = []
+    monkeypatch.setattr(wakeup, "_notifier", wakeup.Notifier())
+    monkeypatch.setattr(wakeup, "wake", lambda queues: told.append(list(queues)))
+    queue_connection.execute(f"LISTEN {wakeup.CHANNEL}", [])
+    enqueue("test.mail")
+    heard = queue_connection.raw().notifies(timeout=PATIENCE, stop_after=1)
+    assert [notification.payload for notification in heard] == ["mail"]
+    assert told == []
+    enqueue("test.mail")  # the next one comes too soon after it
+    assert told == [["mail"]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_never_takes_the_lock_of_notifications(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[list[str]] = []
+    monkeypatch.setattr(wakeup, "_notifier", wakeup.Notifier())
+    monkeypatch.setattr(wakeup, "wake", lambda queues: told.append(list(queues)))
+    with transaction.atomic():
+        enqueue("test.mail")
+    assert told == [["mail"]]

@@ -96,8 +96,29 @@ def test_a_failure_to_notify_is_logged_and_the_next_one_tries_again(
 
 
 @pytest.mark.parametrize(
-    ("took", "pause"),
-    [(0.0, wakeup.DEBOUNCE), (0.005, 0.05), (1.0, wakeup.LONGEST_PAUSE)],
+    ("commits", "took", "pause"),
+    [
+        (1, 1.0, wakeup.DEBOUNCE),
+        (10, 0.0, wakeup.DEBOUNCE),
+        (10, 0.005, 0.05),
+        (10, 1.0, wakeup.LONGEST_PAUSE),
+    ],
 )
-def test_a_busy_server_is_notified_less_often(took: float, pause: float) -> None:
-    assert wakeup._pause(took) == pytest.approx(pause)
+def test_a_busy_server_is_notified_less_often(
+    commits: int, took: float, pause: float
+) -> None:
+    notifier = Notifier()
+    notifier._told = commits
+    assert notifier._pause(took) == pytest.approx(pause)
+
+
+def test_one_commit_in_a_while_may_bring_its_notification_itself() -> None:
+    notifier = Notifier()
+    assert notifier.take_along()
+    assert not notifier.take_along()
+
+
+def test_none_goes_before_what_waits_to_be_sent() -> None:
+    notifier = Notifier()
+    notifier._queues = {"mail"}
+    assert not notifier.take_along()
