@@ -52,8 +52,7 @@ class Notifier:
         self._condition = threading.Condition()
         self._queues: set[str] = set()
         self._commits = 0
-        self._told = 0
-        self._sent = 0.0
+        self._next_at = 0.0
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -80,9 +79,9 @@ class Notifier:
         Who is told that it may has to do so. A race makes two of one, which does no harm.
         """
         now = time.monotonic()
-        if now - self._sent < DEBOUNCE or self._queues:
+        if now < self._next_at or self._queues:
             return False
-        self._sent = now
+        self._next_at = now + DEBOUNCE
         return True
 
     def close(self, timeout: float) -> None:
@@ -98,7 +97,7 @@ class Notifier:
     def _run(self) -> None:
         with QueueConnection() as connection:
             while queues := self._next():
-                started = self._sent = time.monotonic()
+                started = time.monotonic()
                 try:
                     connection.execute(_NOTIFY, [CHANNEL, _message(queues)])
                 except (
@@ -110,23 +109,27 @@ class Notifier:
                         extra={"queues": sorted(queues)},
                         exc_info=True,
                     )
-                self._closing.wait(self._pause(time.monotonic() - started))
+                ended = time.monotonic()
+                self._next_at = ended + self._pause(ended - started)
 
     def _next(self) -> set[str]:
-        """The queues to notify; none once nobody needed it for a while."""
+        """The queues to notify, when it is time to; none once nobody needed it for a while."""
         with self._condition:
             self._condition.wait_for(
                 lambda: self._queues or self._closing.is_set(), IDLE
             )
-            queues, self._queues = self._queues, set()
-            self._told, self._commits = self._commits, 0
-            if not queues:
+            if not self._queues:
                 self._thread = None
-            return queues
+                return set()
+        self._closing.wait(max(0.0, self._next_at - time.monotonic()))
+        with self._condition:
+            queues, self._queues = self._queues, set()
+        return queues
 
     def _pause(self, seconds: float) -> float:
         """How long to wait after a notification that took so long."""
-        if self._told < BUSY_FROM:
+        commits, self._commits = self._commits, 0
+        if commits < BUSY_FROM:
             return DEBOUNCE
         return min(LONGEST_PAUSE, max(DEBOUNCE, BUSY_SHARE * seconds))
 

@@ -108,7 +108,7 @@ def test_a_busy_server_is_notified_less_often(
     commits: int, took: float, pause: float
 ) -> None:
     notifier = Notifier()
-    notifier._told = commits
+    notifier._commits = commits
     assert notifier._pause(took) == pytest.approx(pause)
 
 
