@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import close_old_connections, connection, connections, transaction
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
@@ -297,3 +297,18 @@ def test_a_transaction_never_takes_the_lock_of_notifications(
     with transaction.atomic():
         enqueue("test.mail")
     assert told == [["mail"]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_was_cut_since_the_last_request_is_replaced(
+    queue_connection: QueueConnection,
+) -> None:
+    """As the ORM does it: the settings ask for a look at the connection before it is used again."""
+    assert connection.settings_dict["CONN_HEALTH_CHECKS"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    queue_connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    close_old_connections()  # a request begins
+    enqueue("test.noop")
+    assert Job.objects.count() == 1

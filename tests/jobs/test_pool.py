@@ -296,3 +296,42 @@ def test_a_write_that_is_blocked_does_not_keep_the_heartbeat_from_looking(
     wait_until(
         lambda: Job.objects.filter(status=Status.COMPLETED).exists(), "it is written"
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "woken"),
+    [
+        (2, 0.00001, False),  # little work, and there was no more of it
+        (16, 0.00001, True),  # all that was asked for: there may be more
+        (3, 0.006, True),  # worth sharing
+        (1, 2.0, True),  # a slow job, behind which the batch was cut off
+    ],
+)
+def test_a_claim_wakes_another_thread_where_there_may_be_work_for_it(
+    pools: list[Pool], noop: str, count: int, seconds: float, woken: bool
+) -> None:
+    pool = a_pool(pools, start=False)
+    pool.estimates.record(noop, "default", seconds)
+    # As for a queue of quick jobs, among which a slow one may be.
+    pool.estimates.record("test.other", "default", 0.00001)
+    pool.estimates._queues["default"] = 0.00001
+    wanted = pool.claim_wanted()
+    before = pool.generation
+    pool.claimed(wanted, [leased_job() for _ in range(count)], 0.001)
+    assert (pool.generation != before) is woken
+
+
+def test_what_is_given_back_wakes_a_thread_for_it(
+    pools: list[Pool], gate: Gate, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.pool.STUCK_AFTER", 0.0)
+    pool = a_pool(pools, start=False)
+    for name in ("test.gate", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    enqueue("test.gate")
+    enqueue_many([NewJob(type=noop) for _ in range(3)])
+    pool.start()
+    assert gate.began.acquire(timeout=PATIENCE)
+    before = pool.generation
+    pool.tend()
+    assert pool.generation != before
