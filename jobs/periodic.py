@@ -75,6 +75,10 @@ SELECT extract(epoch FROM min(next_run_at) - statement_timestamp()) FROM job_run
 """
 
 
+_LAST_START_WITHIN = 2.0
+"""Seconds."""
+
+
 class Periodic(Part):
     """Looks for due ticks and runs each in a thread of its own, so that none waits for another."""
 
@@ -104,6 +108,8 @@ class Periodic(Part):
         """Start what is due; return the seconds until it is worth looking again."""
         enabled = [runner for runner in registry.runners().values() if runner.enabled]
         for runner in enabled:
+            if self.stopping.is_set():
+                break
             running = self._ticks.get(runner.name)
             if running is not None and running.is_alive():
                 continue
@@ -128,6 +134,10 @@ class Periodic(Part):
 
     def join_ticks(self, deadline: float) -> list[str]:
         """Wait for the ticks under way until ``deadline`` (monotonic); return those that have not ended."""
+        if self.is_alive():
+            # After a stop it may be about to start one more; where it waits for the database, nobody waits for it for long.
+            left = deadline - time.monotonic()
+            self.join(max(0.0, min(left, _LAST_START_WITHIN)))
         for thread in list(self._ticks.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
         return [name for name, thread in list(self._ticks.items()) if thread.is_alive()]

@@ -4,6 +4,7 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -307,3 +308,35 @@ class TestPeriodic:
         RunnerState.objects.update(next_run_at=Now() + dt.timedelta(seconds=2))
         assert 0.5 < periodic.start_due_ticks() <= 2.0
         assert periodic.join_ticks(deadline=time.monotonic() + PATIENCE) == []
+
+    def test_a_tick_that_was_about_to_start_at_a_stop_is_waited_for(
+        self,
+        periodic: Periodic,
+        registered: Runner,
+        sweep: Sweep,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        looking, go = threading.Event(), threading.Event()
+
+        def claim(*args: Any, **options: Any) -> bool:
+            looking.set()
+            go.wait(PATIENCE)
+            return claim_tick(*args, **options)
+
+        monkeypatch.setattr("jobs.periodic.claim_tick", claim)
+        periodic.start()
+        assert looking.wait(PATIENCE)
+        periodic.stop()
+        releasing = threading.Timer(0.05, go.set)
+        releasing.start()
+        assert periodic.join_ticks(deadline=time.monotonic() + PATIENCE) == []
+        assert not periodic.is_alive()
+        assert sweep.ticks == 1
+
+    def test_none_is_started_after_a_stop(
+        self, periodic: Periodic, registered: Runner, sweep: Sweep
+    ) -> None:
+        periodic.stop()
+        periodic.start_due_ticks()
+        assert periodic.join_ticks(deadline=time.monotonic() + PATIENCE) == []
+        assert sweep.ticks == 0
