@@ -13,9 +13,9 @@ from jobs import claims, leases
 from jobs.claims import Claim
 from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
-from jobs.leases import LeasedJob
+from jobs.leases import Completion, LeasedJob
 from jobs.models import Job, Status
-from jobs.outcomes import COMPLETED, COMPLETED_AND_DELETED, NOT_BEGUN, Outcome
+from jobs.outcomes import NOT_BEGUN, Outcome
 from jobs.signals import job_dead
 
 log = logging.getLogger(__name__)
@@ -36,17 +36,15 @@ def write(
     never holds up the others: it is logged, and its lease runs out. Raises what ``jobs.connection.UNAVAILABLE``
     holds while the database is away; what is then left in the list is to be written again.
     """
-    kept, gone, dead, others = [], [], [], []
+    completed, dead, others = [], [], []
     for entry in finished:
-        if entry[1] is COMPLETED:
-            kept.append(entry[0])
-        elif entry[1] is COMPLETED_AND_DELETED:
-            gone.append(entry[0])
-        elif entry[1].status == Status.DEAD:
+        status = entry[1].status
+        if status == Status.COMPLETED:
+            completed.append(entry)
+        elif status == Status.DEAD:
             dead.append(entry)
         else:
             others.append(entry)
-    completed = [entry for entry in finished if entry[1].status == Status.COMPLETED]
     if others:
         _write_isolated(queue, others, worker=worker)
     finished[:] = dead + completed
@@ -57,9 +55,7 @@ def write(
         _complete(queue, finished)
         return [] if wanted is None else claims.claim(queue, wanted)
     try:
-        lost, claimed = claims.complete_and_claim(
-            queue, leases.completion(kept, gone), wanted
-        )
+        lost, claimed = claims.complete_and_claim(queue, _completion(finished), wanted)
     except (psycopg.Error, DatabaseError) as error:
         if is_away(error):
             raise
@@ -71,14 +67,19 @@ def write(
     return claimed
 
 
+def _completion(completed: Finished) -> Completion:
+    return leases.completion(
+        [job for job, outcome in completed if outcome.keep],
+        [job for job, outcome in completed if not outcome.keep],
+    )
+
+
 def _complete(queue: Executes, finished: list[tuple[LeasedJob, Outcome]]) -> None:
     """In one statement, or, where one row is refused, one by one; what is dealt with leaves the list."""
     if not finished:
         return
-    kept = [job for job, outcome in finished if outcome.keep]
-    gone = [job for job, outcome in finished if not outcome.keep]
     try:
-        lost = leases.complete(queue, leases.completion(kept, gone))
+        lost = leases.complete(queue, _completion(finished))
     except (psycopg.Error, DatabaseError) as error:
         if is_away(error):
             raise

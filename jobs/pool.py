@@ -216,7 +216,6 @@ class Pool:
     def _take_unknown_types(self) -> None:
         """They fail without a handler being called, so no thread is needed; a batch at a time until none is left."""
         connections = HandlerConnections()
-        jobs: Sequence[LeasedJob] = ()
         while not self.stopping.is_set():
             jobs = claims.claim_unknown(
                 self._connection,
