@@ -47,8 +47,8 @@ run: $(STAMP) ## set up and run everything: database, web server, worker (HOST=,
 	@exec "$(BIN)/python" manage.py quickstart --host "$(HOST)" --port "$(PORT)"
 
 test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows them)
-	@echo "==> Running the tests on a PostgreSQL of their own"
-	@exec "$(BIN)/python" -X dev -m pytest $(ARGS)
+	@echo "==> Running the tests, each process of them on a PostgreSQL of its own"
+	@exec "$(BIN)/python" -X dev -m pytest --numprocesses auto --maxprocesses 4 $(ARGS)
 
 bench: $(STAMP) ## measure the queue beside its ceiling (ARGS='--short' takes a minute)
 	@echo "==> Measuring on the database that DATABASE_URL names, or the embedded one"

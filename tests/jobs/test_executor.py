@@ -20,6 +20,9 @@ from jobs.outcomes import COMPLETED, LONGEST_DELAY, Outcome
 from jobs.thread import Execution
 from tests.jobs.support import leased_job
 
+# An execution tidies this thread's connections, whoever has opened them.
+pytestmark = pytest.mark.django_db
+
 Register = Callable[..., None]
 SECOND = dt.timedelta(seconds=1)
 
