@@ -171,6 +171,7 @@ def _job(row: Row, times: Times) -> Job:
         "leased_by": None,
         "lease_until": None,
         "lease_seq": 0,
+        "cancel_requested_at": None,
         "last_error": "",
         "created_at": created_at,
         "started_at": None,

@@ -68,6 +68,7 @@ class Job(models.Model):
     unique_key = models.CharField(
         max_length=UNIQUE_KEY_MAX_LENGTH, null=True, blank=True
     )
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
@@ -191,6 +192,7 @@ class RunnerState(models.Model):
     last_outcome = models.CharField(
         max_length=9, choices=Outcome, db_default=Outcome.NEVER
     )
+    tries = models.IntegerField(db_default=0)
     last_summary = models.JSONField(default=dict, db_default={}, blank=True)
     last_error = models.TextField(blank=True, db_default="")
 
@@ -215,6 +217,7 @@ class WorkerProcess(models.Model):
     queues = models.JSONField(default=list)
     types = models.JSONField(default=list)
     stopping = models.BooleanField(db_default=False)
+    stalled = models.JSONField(default=list, db_default=[])
     started_at = models.DateTimeField(db_default=Now())
     beat_at = models.DateTimeField(db_default=Now())
 

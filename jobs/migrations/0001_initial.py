@@ -70,6 +70,7 @@ class Migration(migrations.Migration):
                 ('last_worker', models.CharField(blank=True, db_default='', max_length=300)),
                 ('last_outcome', models.CharField(choices=[('never', 'Never'), ('running', 'Running'), ('completed', 'Completed'), ('failed', 'Failed')], db_default='never', max_length=9)),
                 ('last_summary', models.JSONField(blank=True, db_default={}, default=dict)),
+                ('tries', models.IntegerField(db_default=0)),
                 ('last_error', models.TextField(blank=True, db_default='')),
             ],
             options={
@@ -90,6 +91,7 @@ class Migration(migrations.Migration):
                 ('queues', models.JSONField(default=list)),
                 ('types', models.JSONField(default=list)),
                 ('stopping', models.BooleanField(db_default=False)),
+                ('stalled', models.JSONField(db_default=[], default=list)),
                 ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
@@ -116,6 +118,7 @@ class Migration(migrations.Migration):
                 ('lease_until', models.DateTimeField(blank=True, null=True)),
                 ('lease_seq', models.BigIntegerField(db_default=0)),
                 ('unique_key', models.CharField(blank=True, max_length=200, null=True)),
+                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
                 ('last_error', models.TextField(blank=True, db_default='')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
