@@ -25,6 +25,8 @@ _TCP = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
+# Of several servers the one that takes writes is meant, whichever that is just now.
+_SEVERAL_HOSTS = {"target_session_attrs": "read-write"}
 _COMMON = {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
 
 
@@ -63,6 +65,9 @@ def _from_url(url: str) -> dict[str, Any]:
     ports = str(parameters.get("port") or "")
     if not all(port.isdecimal() for port in ports.split(",") if port):
         raise ValueError("a port in it is no number")
+    # hostaddr stands beside the hosts' names, or in their place.
+    hosts = str(parameters.get("hostaddr") or parameters.get("host") or "")
+    several = _SEVERAL_HOSTS if "," in hosts else {}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,
@@ -70,7 +75,7 @@ def _from_url(url: str) -> dict[str, Any]:
         "PASSWORD": parameters.pop("password", ""),
         "HOST": parameters.pop("host", ""),
         "PORT": parameters.pop("port", ""),
-        "OPTIONS": _CONNECTION | _TCP | parameters,
+        "OPTIONS": _CONNECTION | _TCP | several | parameters,
         **_COMMON,
     }
 

@@ -134,11 +134,6 @@ DURATION_OR_ZERO = Kind(
     accepted=f"{durations.ACCEPTED}, or 0",
     parse=durations.parse_duration,
 )
-SIZE = Kind(
-    name="size",
-    accepted="a number of bytes such as 262144, 256KiB or 1MiB",
-    parse=_size,
-)
 NAMES = Kind(name="list", accepted="names with commas between them", parse=_items)
 NETWORKS = Kind(
     name="list of networks",
@@ -155,6 +150,16 @@ FERNET_KEYS = Kind(
     accepted="keys of 32 bytes in URL-safe base64, with commas between them",
     parse=_fernet_keys,
 )
+
+
+def size(*, maximum: int) -> Kind[int]:
+    def parse(value: str) -> int:
+        if (number := _size(value)) > maximum:
+            raise ValueError("it is too large")
+        return number
+
+    accepted = f"a number of bytes such as 262144, 256KiB or 1MiB, at most {maximum:,}"
+    return Kind(name="size", accepted=accepted, parse=parse)
 
 
 def whole_number(*, minimum: int) -> Kind[int]:

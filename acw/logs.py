@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from jobs.redaction import redact
+from jobs.tracebacks import formatted
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {
     "message",
@@ -91,11 +92,8 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 def _trace(record: logging.LogRecord) -> str:
     parts = []
-    if record.exc_info and record.exc_info[0] is not None:
-        try:
-            parts.append(logging.Formatter().formatException(record.exc_info))
-        except Exception:  # an exception whose own text cannot be made
-            parts.append(f"(no traceback: {_text(record.exc_info[0])})")
+    if record.exc_info and record.exc_info[1] is not None:
+        parts.append(formatted(record.exc_info[1]).rstrip("\n"))
     elif record.exc_text:
         parts.append(record.exc_text)
     if record.stack_info:

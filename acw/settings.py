@@ -98,6 +98,8 @@ JOBS_ENABLED = env.read("JOBS_ENABLED", FLAG, default="true")
 JOBS_WORKERS = env.read("JOBS_WORKERS", kinds.whole_number(minimum=1), default="2")
 # How long running handlers may finish after SIGTERM.
 JOBS_SHUTDOWN_GRACE = env.read("JOBS_SHUTDOWN_GRACE", DURATION_OR_ZERO, default="30s")
+# How long a handler may go on past its timeout, before its job is failed without it.
+JOBS_TIMEOUT_GRACE = env.read("JOBS_TIMEOUT_GRACE", DURATION_OR_ZERO, default="10s")
 # How often the table is looked at when no notification comes.
 JOBS_POLL_INTERVAL = env.read("JOBS_POLL_INTERVAL", INTERVAL, default="1s")
 # Before the first retry; then doubled.
@@ -105,11 +107,17 @@ JOBS_BACKOFF_BASE = env.read("JOBS_BACKOFF_BASE", DURATION, default="30s")
 # The longest wait before a retry.
 JOBS_BACKOFF_MAX = env.read("JOBS_BACKOFF_MAX", DURATION, default="1h")
 # The largest payload of a job.
-JOBS_MAX_PAYLOAD = env.read("JOBS_MAX_PAYLOAD", kinds.SIZE, default="262144")
+# As JSONB it takes up to six times as much, and the table takes up to 64 MB.
+JOBS_MAX_PAYLOAD = env.read(
+    "JOBS_MAX_PAYLOAD", kinds.size(maximum=8 * 1024**2), default="262144"
+)
 # How long a job waits for a worker that knows its type.
 JOBS_UNKNOWN_TYPE_GRACE = env.read(
     "JOBS_UNKNOWN_TYPE_GRACE", DURATION_OR_ZERO, default="10m"
 )
+
+# How long a side thread of a worker may leave no sign of progress.
+JOBS_STALL_AFTER = env.read("JOBS_STALL_AFTER", INTERVAL, default="60s")
 
 # Periodic runners
 

@@ -19,8 +19,8 @@ from django.utils.safestring import SafeString
 
 from jobs import actions, admin_runners  # noqa: F401 (the latter registers its own)
 from jobs.admin_verbs import Verb, VerbAdmin
-from jobs.display import payload_text
-from jobs.filters import QueueFilter, StatusFilter, TypeFilter
+from jobs.display import ASKED_TO_STOP, payload_text
+from jobs.filters import QueueFilter, StatusFilter, StopFilter, TypeFilter
 from jobs.markup import NOTHING, badge, block, cut, folded
 from jobs.models import Attempt, Job, Priority, Status
 from jobs.pagination import COUNTED, CappedPaginator
@@ -92,7 +92,11 @@ class JobAdmin(VerbAdmin[Job]):
             act=lambda rows, actor, seconds: actions.cancel(
                 rows, actor=actor, time_limit=seconds
             ),
-            applies=lambda job: job.status == Status.PENDING,
+            applies=lambda job: (
+                job.status == Status.PENDING
+                or (job.status == Status.RUNNING and not job.cancel_requested_at)
+            ),
+            note="Running ones are asked to stop; each ends as soon as its handler does.",
         ),
     )
     inlines = [AttemptInline]
@@ -106,7 +110,7 @@ class JobAdmin(VerbAdmin[Job]):
         "run_at",
         "queue",
     ]
-    list_filter = [StatusFilter, TypeFilter, QueueFilter]
+    list_filter = [StatusFilter, StopFilter, TypeFilter, QueueFilter]
     list_per_page = 50
     ordering = ["-id"]
     # Searched by exact value only, see get_search_results().
@@ -131,7 +135,7 @@ class JobAdmin(VerbAdmin[Job]):
                 "fields": [
                     ("created_at", "run_at"),
                     ("started_at", "completed_at"),
-                    "updated_at",
+                    ("updated_at", "cancel_requested_at"),
                 ]
             },
         ),
@@ -176,6 +180,7 @@ class JobAdmin(VerbAdmin[Job]):
         # The filters' and nothing else: a regular expression over a million errors is no way to filter.
         return lookup in {
             StatusFilter.parameter_name,
+            StopFilter.parameter_name,
             TypeFilter.parameter_name,
             QueueFilter.parameter_name,
         }
@@ -198,7 +203,10 @@ class JobAdmin(VerbAdmin[Job]):
 
     @admin.display(description="status")
     def status_badge(self, job: Job) -> SafeString:
-        return badge(job.status)
+        state = badge(job.status)
+        if job.status == Status.RUNNING and job.cancel_requested_at:
+            return format_html("{} {}", state, badge(ASKED_TO_STOP))
+        return state
 
     @admin.display(description="attempts")
     def attempts_of(self, job: Job) -> str:

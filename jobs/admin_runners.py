@@ -53,6 +53,7 @@ class RunnerStateAdmin(VerbAdmin[RunnerState]):
         "took",
         "last_outcome_badge",
         "last_worker",
+        "tries",
         "summary_text",
         "error_text",
     ]
@@ -114,6 +115,7 @@ class WorkerProcessAdmin(VerbAdmin[WorkerProcess]):
     fields = [
         "name",
         "state_badge",
+        "stalled_parts",
         "heartbeat",
         "beat_at",
         "started_at",
@@ -143,6 +145,10 @@ class WorkerProcessAdmin(VerbAdmin[WorkerProcess]):
     @admin.display(description="last heartbeat")
     def heartbeat(self, process: WorkerProcess) -> str:
         return f"{duration(self._status(process).age)} ago"
+
+    @admin.display(description="stalled parts")
+    def stalled_parts(self, process: WorkerProcess) -> str:
+        return ", ".join(process.stalled) or NOTHING
 
     @admin.display(description="queues")
     def queue_names(self, process: WorkerProcess) -> str:

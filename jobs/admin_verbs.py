@@ -37,7 +37,7 @@ class Verb(Generic[ModelT]):
     """What may be done to a row.
 
     ``act`` takes the rows, who acts and how many seconds it has. ``applies`` tells whether a row's page shows the
-    button; the act itself checks again.
+    button; the act itself checks again. ``note`` is what to know before it is done to many rows.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Verb(Generic[ModelT]):
     permission: str
     act: Callable[[QuerySet[ModelT], str, float], Result]
     applies: Callable[[ModelT], bool]
+    note: str = ""
 
     def allowed(self, request: HttpRequest) -> bool:
         return request.user.has_perm(self.permission)
@@ -137,7 +138,7 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
 
     def tell(self, request: HttpRequest, result: Result) -> None:
         """Show what came of a verb on the next page."""
-        if not result.done:
+        if not result.done and not result.asked:
             level = messages.ERROR if result.skipped else messages.WARNING
         elif result.skipped or result.unfinished:
             level = messages.WARNING

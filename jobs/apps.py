@@ -11,4 +11,4 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         from jobs import checks  # noqa: F401 (registers the system checks)
 
-        autodiscover_modules("handlers", "runners", "probes")
+        autodiscover_modules("handlers", "runners", "probes", "subcommands")

@@ -28,6 +28,7 @@ _FRONT = 1_000
 """So many of the longest due jobs of each queue and priority are looked at for types that nobody knows."""
 
 _NO_FLOOR = "-infinity"
+_EVER = dt.timedelta(days=36_500)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +48,19 @@ class Claim:
     budget: float = BATCH_SECONDS
 
 
-# An array, since the planner takes a batch for thousands of rows and would rather read the whole table. least() keeps a row whose attempts are at the end of their range from stalling the batch.
+# An array, since the planner takes a batch for thousands of rows and would rather read the whole table. Neither attempts nor a lease's number at the end of their range stall the batch: the ones stay
+# there, the other begins again.
 _LEASE_BATCH = """UPDATE jobs
-SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq + 1, leased_by = %(worker)s,
+SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq %% 9223372036854775807 + 1, leased_by = %(worker)s,
     lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
 WHERE jobs.id = ANY (ARRAY(SELECT id FROM batch))
 RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts, lease_seq, run_at, created_at
+"""
+# No payload: nobody is going to run them.
+_HELD_BY = """
+SELECT id, type, ref_id, queue, priority, '', attempts, max_attempts, lease_seq, run_at, created_at
+FROM jobs
+WHERE status = 'running' AND leased_by = %(worker)s AND started_at > statement_timestamp() - %(younger_than)s::interval
 """
 
 # The inner query takes at most n rows of each queue and priority, in index order: it never sorts and never
@@ -122,6 +130,8 @@ _CLAIM_UNKNOWN = _UNKNOWN_BATCH + _LEASE_BATCH
 _NO_JOB = "NULL, NULL, NULL, NULL::smallint, NULL, NULL::int, NULL::int, NULL::bigint, NULL::timestamptz, NULL::timestamptz"
 """What stands in a claim's columns behind the id, in a row that tells of a lost lease."""
 
+_TIME = "SELECT statement_timestamp() - %(ago)s::interval"
+
 # One step of the walk for each queue, through the index by which jobs are claimed: the cost is the number of queues,
 # not that of pending jobs.
 _PENDING_QUEUES = """
@@ -183,6 +193,22 @@ def claim_unknown(
     parameters = {"grace": grace, "front": _FRONT, "most": most}
     rows = connection.execute(_CLAIM_UNKNOWN, _parameters(wanted) | parameters)
     return _in_order(rows)
+
+
+def held_by(
+    connection: Executes, worker: str, *, younger_than: dt.timedelta = _EVER
+) -> list[LeasedJob]:
+    """What the table says this worker holds, of leases that began within this time."""
+    parameters = {"worker": worker, "younger_than": younger_than}
+    return _in_order(connection.execute(_HELD_BY, parameters))
+
+
+def began_at(connection: Executes, seconds_ago: float) -> dt.datetime:
+    """The database's time so many seconds ago."""
+    ago = {"ago": dt.timedelta(seconds=seconds_ago)}
+    ((time,),) = connection.execute(_TIME, ago)
+    began: dt.datetime = time
+    return began
 
 
 def pending_queues(connection: Executes) -> set[str]:

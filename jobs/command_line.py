@@ -1,9 +1,12 @@
-"""What operators' commands have in common: who is acting, and errors in one line."""
+"""What operators' commands have in common: who is acting, errors in one line, and what other apps add to ``manage.py jobs``."""
 
 from __future__ import annotations
 
+import argparse
 import getpass
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -20,6 +23,33 @@ def actor() -> str:
     except (KeyError, OSError):  # a user id without a name, as containers have
         user = f"uid {os.getuid()}"
     return f"command line ({user})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subcommand:
+    """A verb of ``manage.py jobs``; ``run`` is given the command and its options, and raises CommandError."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[BaseCommand, dict[str, Any]], None]
+
+
+_subcommands: dict[str, Subcommand] = {}
+
+
+def add_subcommand(added: Subcommand) -> None:
+    """Add a verb to ``manage.py jobs``, in a module ``subcommands``, which :class:`jobs.apps.JobsConfig` imports.
+
+    Raises ValueError where another was added under that name.
+    """
+    if _subcommands.setdefault(added.name, added) is not added:
+        raise ValueError(f"`jobs {added.name}` was added already")
+
+
+def subcommands() -> Mapping[str, Subcommand]:
+    """What was added, by name."""
+    return _subcommands
 
 
 class OperatorCommand(BaseCommand):

@@ -43,6 +43,17 @@ _AWAY_STATES = ("08", "57P0", "25006", "53300")
 _PREPARED_FROM = 2
 """Executions after which a statement is prepared: to plan a claim takes longer than to run it."""
 
+_STALE_PLAN: tuple[type[Exception], ...] = (
+    # "cached plan must not change result type", after a migration
+    psycopg.errors.FeatureNotSupported,
+    # forgotten, or never known, by the server that answers now
+    psycopg.errors.InvalidSqlStatementName,
+    psycopg.errors.DuplicatePreparedStatement,
+)
+"""What is raised where a prepared statement is not any more what it was when it was prepared."""
+
+_READ_ONLY = b"default_transaction_read_only"
+
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 
@@ -60,6 +71,18 @@ def is_away(error: BaseException) -> bool:
     if state is None:
         return isinstance(driver, UNAVAILABLE)
     return state.startswith(_AWAY_STATES)
+
+
+def is_caused_by_outage(error: BaseException) -> bool:
+    """Whether the error, or one that it was raised from or beside, says that the database is away."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        if is_away(found):
+            return True
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return False
 
 
 class Executes(Protocol):
@@ -80,6 +103,7 @@ class QueueConnection:
         self._alias = alias
         self._wrapper: BaseDatabaseWrapper | None = None
         self._cursor: psycopg.Cursor[Any] | None = None
+        self._read_only: bytes | None = None
 
     def __enter__(self) -> QueueConnection:
         return self
@@ -101,17 +125,43 @@ class QueueConnection:
         if self._wrapper.connection is None or self._wrapper.connection.closed:
             self._wrapper.close()
             self._wrapper.connect()
-            if _is_direct(self._wrapper.connection):
+            if is_direct(self._wrapper.connection):
                 self._wrapper.connection.prepare_threshold = _PREPARED_FROM
+            self._read_only = self._wrapper.connection.pgconn.parameter_status(
+                _READ_ONLY
+            )
         connection: psycopg.Connection[Any] = self._wrapper.connection
         return connection
+
+    def check_writable(self) -> None:
+        """Raise what ``UNAVAILABLE`` holds where the server has turned read-only since the connection was made.
+
+        As an old primary does that a failover has left running. Whoever only listens or notifies is served there still, and
+        nobody hears. The server has said so with the answer to an earlier statement: no round trip is made.
+        """
+        now = self.raw().pgconn.parameter_status(_READ_ONLY)
+        if now == b"on" and self._read_only != now:
+            raise psycopg.errors.ReadOnlySqlTransaction(
+                "the server takes no more writes, as one that a failover has replaced"
+            )
 
     def execute(
         self, query: str, parameters: Sequence[Any] | dict[str, Any]
     ) -> list[Any]:
         """Run one statement, bound on the server's side, and return its rows ([] for none)."""
         try:
+            return self._execute(query, parameters)
+        except _STALE_PLAN:
+            # Refused before anything was done, and in autocommit nothing was done before it.
+            self.close()
+            return self._execute(query, parameters)
+
+    def _execute(
+        self, query: str, parameters: Sequence[Any] | dict[str, Any]
+    ) -> list[Any]:
+        try:
             connection = self.raw()
+            self.check_writable()
             if self._cursor is None or self._cursor.connection is not connection:
                 self._cursor = psycopg.Cursor(connection)
                 # Django puts loaders of its own into the connection, which run in Python for each value.
@@ -133,7 +183,7 @@ class QueueConnection:
                 log.debug("closing a broken connection failed", exc_info=True)
 
 
-def _is_direct(connection: psycopg.Connection[Any]) -> bool:
+def is_direct(connection: psycopg.Connection[Any]) -> bool:
     """Whether the server itself is at the other end, and not a pooler.
 
     A pooler answers for many servers' processes, and so gives out keys for cancelling of its own: their process id is none of the

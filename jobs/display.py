@@ -15,6 +15,9 @@ from typing import Any
 from jobs.outcomes import storable
 from jobs.redaction import redact
 
+ASKED_TO_STOP = "asked to stop"
+"""What is said beside the status of a running job that an operator wants cancelled."""
+
 LINE_LIMIT = 120
 PAYLOAD_LIMIT = 20_000
 """Characters shown of a line and of a payload."""
@@ -64,6 +67,13 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, list):
         return [_redacted(item) for item in value]
     return redact(value) if isinstance(value, str) else value
+
+
+def state(status: str, cancel_requested_at: dt.datetime | None) -> str:
+    """The status, and whether a running job was asked to stop: ``running, asked to stop``."""
+    if status == "running" and cancel_requested_at is not None:
+        return f"{status}, {ASKED_TO_STOP}"
+    return status
 
 
 def duration(value: dt.timedelta | None) -> str:

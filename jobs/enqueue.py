@@ -16,8 +16,8 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
-from jobs import models, payload, registry, wakeup
-from jobs.exceptions import InvalidJob
+from jobs import arguments, models, payload, registry, wakeup
+from jobs.exceptions import InvalidJob, UnknownJobType
 from jobs.identifiers import uuid7, uuid7s
 from jobs.insertion import Row, Times, insert
 from jobs.models import Job, Priority, Status
@@ -26,8 +26,8 @@ _LIVE = """
 SELECT unique_key, id FROM jobs WHERE unique_key = ANY(%s) AND status IN ('pending', 'running')
 """
 _ROUNDS = 10
-_MOST_ATTEMPTS = 1_000_000
-_PRIORITIES = frozenset(Priority.values)
+_LARGEST_CALL = 200_000_000
+"""Bytes of payloads in one statement: PostgreSQL takes up to 1 GB, this process several copies of it."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -36,7 +36,7 @@ class NewJob:
 
     type: str
     payload: Any = None
-    ref_id: str | None = None
+    ref_id: object = None
     run_at: dt.datetime | None = None
     priority: Priority | None = None
     unique_key: str | None = None
@@ -70,7 +70,7 @@ def enqueue(
     new = NewJob(
         type=type,
         payload=payload,
-        ref_id=None if ref_id is None else str(ref_id),
+        ref_id=ref_id,
         run_at=run_at,
         priority=priority,
         unique_key=unique_key,
@@ -120,8 +120,14 @@ def _rows(jobs: Sequence[NewJob]) -> list[Row]:
     ids = uuid7s(len(jobs))
     try:
         rows.extend(map(_row, ids, jobs))
-    except InvalidJob as error:
+    except (InvalidJob, UnknownJobType) as error:
         raise type(error)(f"jobs[{len(rows)}]: {error}") from error
+    size = sum(len(row.payload) for row in rows)
+    if size > _LARGEST_CALL:
+        raise InvalidJob(
+            f"jobs: their payloads have {size:,} characters, at most {_LARGEST_CALL:,} are accepted in one call; "
+            "enqueue them in several, in one transaction where they belong together"
+        )
     return rows
 
 
@@ -183,54 +189,30 @@ def _job(row: Row, times: Times) -> Job:
 
 
 def _row(job_id: uuid.UUID, job: NewJob) -> Row:
-    """What is stored of one job; refuses what could not be."""
-    job_type = registry.job_type(job.type)
-    if job.run_at is not None and job.run_at.tzinfo is None:
-        raise InvalidJob(f"run_at: must have a time zone, got {job.run_at!r}")
-    priority = job_type.priority if job.priority is None else job.priority
-    if priority not in _PRIORITIES:
-        raise InvalidJob(f"priority: must be one of {list(Priority)}, got {priority!r}")
-    max_attempts = (
-        job_type.max_attempts if job.max_attempts is None else job.max_attempts
-    )
-    if not 1 <= max_attempts <= _MOST_ATTEMPTS:
-        raise InvalidJob(
-            f"max_attempts: must be from 1 to {_MOST_ATTEMPTS:,}, got {max_attempts}"
-        )
-    queue = job_type.queue
-    if job.queue is not None:
-        queue = _text("queue", job.queue, models.QUEUE_MAX_LENGTH) or ""
-        if not queue:
-            raise InvalidJob("queue: must not be empty")
+    """What is stored of one job; refuses what could not be. What the type was registered with has been checked then."""
+    job_type = registry.find_job_type(job.type) if type(job.type) is str else None
+    if job_type is None:
+        name = arguments.required_text("type", job.type, models.NAME_MAX_LENGTH)
+        job_type = registry.job_type(name)
     return Row(
         job_id,
-        job.type,
-        _text("ref_id", job.ref_id, models.REF_ID_MAX_LENGTH),
-        queue,
-        int(priority),
+        job_type.name,
+        arguments.reference(job.ref_id, models.REF_ID_MAX_LENGTH),
+        job_type.queue
+        if job.queue is None
+        else arguments.required_text("queue", job.queue, models.QUEUE_MAX_LENGTH),
+        int(
+            job_type.priority
+            if job.priority is None
+            else arguments.priority(job.priority)
+        ),
         payload.encode(job.payload, job_type),
-        max_attempts,
-        job.run_at,
-        _text("unique_key", job.unique_key, models.UNIQUE_KEY_MAX_LENGTH),
+        job_type.max_attempts
+        if job.max_attempts is None
+        else arguments.max_attempts(job.max_attempts),
+        arguments.time(job.run_at),
+        arguments.text("unique_key", job.unique_key, models.UNIQUE_KEY_MAX_LENGTH),
     )
-
-
-def _text(name: str, value: str | None, longest: int) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise InvalidJob(f"{name}: must be text, got {type(value).__name__}")
-    if "\x00" in value:
-        raise InvalidJob(f"{name}: must not hold a NUL character")
-    if not value.isascii() and any(
-        "\ud800" <= character <= "\udfff" for character in value
-    ):
-        raise InvalidJob(f"{name}: must not hold a lone surrogate")
-    if len(value) > longest:
-        raise InvalidJob(
-            f"{name}: {len(value)} characters, at most {longest} are accepted"
-        )
-    return value
 
 
 def _live_jobs(keys: list[str | None]) -> dict[str | None, uuid.UUID]:

@@ -6,6 +6,8 @@ JobsError
 ├── UnknownJobType      no handler is registered under that name
 ├── Permanent           raised by a handler: never try again
 ├── Snooze              raised by a handler: later, without using up an attempt
+├── Cancelled           raised by a handler: the job is not wanted any more
+├── TransactionMisused  a handler did not leave transactions as it found them; its job has failed
 └── LeaseLost           the lease has passed on; whoever held it may write nothing more
 """
 
@@ -45,6 +47,17 @@ class Snooze(JobsError):
             raise ValueError(f"Snooze: delay must not be negative, got {delay}")
         self.delay = delay
         super().__init__(reason or f"snoozed for {delay}")
+
+
+class Cancelled(JobsError):
+    """Raise it in a handler whose job is not wanted any more: it becomes ``cancelled``, and is not tried again.
+
+    :meth:`jobs.context.JobContext.check_cancelled` raises it where an operator has asked for that.
+    """
+
+
+class TransactionMisused(JobsError):
+    """A handler left a transaction open, or ended one that was not its own: what it wrote is not to be relied on."""
 
 
 class LeaseLost(JobsError):

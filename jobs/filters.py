@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from jobs import registry
+from jobs.display import ASKED_TO_STOP
 from jobs.models import TERMINAL, Job, Status, WorkerProcess
 
 
@@ -53,6 +54,23 @@ class StatusFilter(NameFilter):
             return jobs
         # Which is so for all of them, and lets the index of finished jobs be used.
         return jobs.filter(completed_at__isnull=False)
+
+
+class StopFilter(admin.SimpleListFilter):
+    """Those that were asked to stop are among the running ones, which are few and have an index."""
+
+    title = "cancellation"
+    parameter_name = "stop"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
+    ) -> list[tuple[str, str]]:
+        return [("asked", ASKED_TO_STOP)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        if self.value() != "asked":
+            return queryset
+        return queryset.filter(status=Status.RUNNING, cancel_requested_at__isnull=False)
 
 
 class TypeFilter(NameFilter):

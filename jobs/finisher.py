@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import psycopg
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import DatabaseError, Error, connection, transaction
 
 from jobs import claims, leases
 from jobs.claims import Claim
@@ -15,7 +15,8 @@ from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
 from jobs.leases import Completion, LeasedJob
 from jobs.models import Job, Status
-from jobs.outcomes import NOT_BEGUN, Outcome
+from jobs.outcomes import NOT_BEGUN, Outcome, tried
+from jobs.settlement import settled
 from jobs.signals import job_dead
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,24 @@ def write(
     never holds up the others: it is logged, and its lease runs out. Raises what ``jobs.connection.UNAVAILABLE``
     holds while the database is away; what is then left in the list is to be written again.
     """
+    try:
+        return _write(queue, finished, worker=worker, wanted=wanted)
+    except (psycopg.Error, Error):
+        # The statement that failed may have been carried out all the same.
+        finished[:] = [
+            (job, outcome if outcome is NOT_BEGUN else tried(outcome))
+            for job, outcome in finished
+        ]
+        raise
+
+
+def _write(
+    queue: Executes,
+    finished: list[tuple[LeasedJob, Outcome]],
+    *,
+    worker: str,
+    wanted: Claim | None,
+) -> list[LeasedJob]:
     completed, dead, others = [], [], []
     for entry in finished:
         status = entry[1].status
@@ -49,7 +68,7 @@ def write(
         _write_isolated(queue, others, worker=worker)
     finished[:] = dead + completed
     for job, outcome in dead:
-        _write_dead(job, outcome, worker=worker)
+        _write_dead(queue, job, outcome, worker=worker)
         finished.pop(0)
     if wanted is None or not completed:
         _complete(queue, finished)
@@ -62,7 +81,7 @@ def write(
         # Apart, since which half was refused is not known: neither must wait for what keeps the other from passing.
         _complete(queue, finished)
         return claims.claim(queue, wanted)
-    _report_completed(finished, lost)
+    _report_completed(queue, finished, lost)
     finished.clear()
     return claimed
 
@@ -93,13 +112,13 @@ def _complete(queue: Executes, finished: list[tuple[LeasedJob, Outcome]]) -> Non
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
         )
     else:
-        _report_completed(finished, lost)
+        _report_completed(queue, finished, lost)
     finished.clear()
 
 
 def _write_isolated(queue: Executes, finished: Finished, *, worker: str) -> None:
     try:
-        done = leases.finish(queue, finished, worker=worker)
+        written = leases.finish(queue, finished, worker=worker)
     except (psycopg.Error, DatabaseError) as error:
         if is_away(error):
             raise
@@ -112,30 +131,41 @@ def _write_isolated(queue: Executes, finished: Finished, *, worker: str) -> None
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
         )
         return
-    _report(finished, done)
+    _report(queue, finished, written)
 
 
-def _write_dead(job: LeasedJob, outcome: Outcome, *, worker: str) -> None:
-    """The death and what its receivers make of it commit together."""
-    if not connection.in_atomic_block:
-        # What the handler left on it (a search_path, a role, read-only) must not reach this transaction.
+def _write_dead(
+    queue: Executes, job: LeasedJob, outcome: Outcome, *, worker: str
+) -> None:
+    """The death and what its receivers make of it commit together, in a session that nobody had before or has after."""
+    if connection.in_atomic_block:  # the caller's, as in tests
+        _write_dead_in_session(queue, job, outcome, worker=worker)
+        return
+    connection.close()
+    try:
+        _write_dead_in_session(queue, job, outcome, worker=worker)
+    finally:
         connection.close()
+
+
+def _write_dead_in_session(
+    queue: Executes, job: LeasedJob, outcome: Outcome, *, worker: str
+) -> None:
     try:
         with transaction.atomic():
-            done = leases.finish(
+            written = leases.finish(
                 TransactionConnection(), [(job, outcome)], worker=worker
             )
-            if done:
+            if written.get(job.id) == Status.DEAD:
                 announce_death(job.id, outcome.error or "")
     except (psycopg.Error, DatabaseError) as error:
         if is_away(error):
-            close_old_connections()
             raise psycopg.OperationalError(str(error)) from error
         log.exception(
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}
         )
         return
-    _report([(job, outcome)], done)
+    _report(queue, [(job, outcome)], written)
 
 
 def announce_death(job_id: uuid.UUID, error: str) -> None:
@@ -161,12 +191,24 @@ def announce_death(job_id: uuid.UUID, error: str) -> None:
         log.exception(LogEvent.DEAD_RECEIVER_FAILED, extra=facts)
 
 
-def _report_completed(completed: Finished, lost: set[uuid.UUID]) -> None:
+def _report_completed(
+    queue: Executes, completed: Finished, lost: set[uuid.UUID]
+) -> None:
     if lost or log.isEnabledFor(logging.DEBUG):
-        _report(completed, {job.id for job, _ in completed} - lost)
+        _report(
+            queue,
+            completed,
+            {job.id: Status.COMPLETED for job, _ in completed if job.id not in lost},
+        )
 
 
-def _report(finished: Finished, done: set[uuid.UUID]) -> None:
+def _report(
+    queue: Executes, finished: Finished, written: Mapping[uuid.UUID, str]
+) -> None:
+    """Log each end as it was written, which may not be as it was decided."""
+    refused = [entry for entry in finished if entry[0].id not in written]
+    if refused:
+        written = {**written, **settled(queue, refused)}
     for job, outcome in finished:
         facts = {
             "job_id": job.id,
@@ -174,13 +216,16 @@ def _report(finished: Finished, done: set[uuid.UUID]) -> None:
             "ref_id": job.ref_id,
             "attempt": job.attempts,
         }
-        if job.id not in done:
+        status = written.get(job.id)
+        if status is None:
             log.warning(
                 LogEvent.LEASE_LOST, extra={**facts, "lease_seq": job.lease_seq}
             )
-        elif outcome.status == Status.COMPLETED:
+        elif status == Status.COMPLETED:
             log.debug(LogEvent.COMPLETED, extra=facts)
-        elif outcome.status == Status.DEAD:
+        elif status == Status.CANCELLED:
+            log.info(LogEvent.CANCELLED, extra={**facts, "error": outcome.error})
+        elif status == Status.DEAD:
             log.error(LogEvent.DEAD, extra={**facts, "error": outcome.error})
         elif outcome is NOT_BEGUN:
             log.info(LogEvent.RELEASED, extra=facts)

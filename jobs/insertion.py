@@ -152,5 +152,5 @@ def _statement(
     if returning:
         parts.append("RETURNING id, run_at::text, created_at::text")
     if notify:
-        parts.append(f", pg_notify('{CHANNEL}', queue)")
+        parts.append(f", pg_notify('{CHANNEL}', json_build_array(queue)::text)")
     return " ".join(parts)

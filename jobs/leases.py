@@ -68,10 +68,11 @@ WITH held AS MATERIALIZED (
 UPDATE jobs SET lease_until = statement_timestamp() + %(lease)s WHERE id = ANY (ARRAY(SELECT id FROM held))
 """  # noqa: S608 (nothing of a caller's)
 
-_LOST = f"""
-SELECT mine.id, mine.lease_seq FROM unnest(%(ids)s::uuid[], %(seqs)s::bigint[]) AS mine (id, lease_seq)
+_NEWS = f"""
+SELECT mine.id, mine.lease_seq, jobs.id IS NULL
+FROM unnest(%(ids)s::uuid[], %(seqs)s::bigint[]) AS mine (id, lease_seq)
 LEFT JOIN jobs ON jobs.id = mine.id AND jobs.lease_seq = mine.lease_seq AND {_HELD}
-WHERE jobs.id IS NULL
+WHERE jobs.id IS NULL OR jobs.cancel_requested_at IS NOT NULL
 """  # noqa: S608 (nothing of a caller's)
 
 _KEEP = f"""kept (id, lease_seq) AS (
@@ -97,6 +98,10 @@ _DELETE = f"""gone (id, lease_seq) AS (
 )"""  # noqa: S608 (nothing of a caller's)
 _GONE_LOST = "SELECT id FROM gone WHERE NOT EXISTS (SELECT FROM deleted WHERE deleted.id = gone.id)"
 
+# Decided here and not by the worker, which may not have heard of it: whatever was asked to stop and is not completed is
+# cancelled.
+_STOPPED = "(jobs.cancel_requested_at IS NOT NULL AND outcome.status <> 'completed')"
+
 _FINISH = f"""
 WITH outcome AS (
     SELECT * FROM unnest(
@@ -105,22 +110,26 @@ WITH outcome AS (
     ) AS outcome (id, lease_seq, status, delay, refund, error, traceback)
 ), done AS (
     UPDATE jobs
-    SET status = outcome.status,
-        run_at = CASE WHEN outcome.status = 'pending' THEN statement_timestamp() + outcome.delay ELSE run_at END,
+    SET status = CASE WHEN {_STOPPED} THEN 'cancelled' ELSE outcome.status END,
+        run_at = CASE WHEN outcome.status = 'pending' AND NOT {_STOPPED} THEN statement_timestamp() + outcome.delay
+            ELSE run_at END,
         attempts = greatest(attempts - outcome.refund, 0),
-        last_error = coalesce(outcome.error, last_error),
-        completed_at = CASE WHEN outcome.status = 'pending' THEN NULL ELSE statement_timestamp() END,
+        last_error = CASE WHEN {_STOPPED} THEN 'cancelled by an operator while '
+                || coalesce('it ran: ' || outcome.error, 'a worker held it')
+            ELSE coalesce(outcome.error, last_error) END,
+        completed_at = CASE WHEN outcome.status = 'pending' AND NOT {_STOPPED} THEN NULL
+            ELSE statement_timestamp() END,
         updated_at = statement_timestamp(), leased_by = NULL, lease_until = NULL
     FROM outcome
     WHERE jobs.id = ANY (ARRAY(SELECT id FROM outcome)) AND jobs.id = outcome.id
         AND jobs.lease_seq = outcome.lease_seq AND {_HELD}
-    RETURNING jobs.id, outcome.error, outcome.traceback, started_at, attempts + outcome.refund AS number
+    RETURNING jobs.id, jobs.status, outcome.error, outcome.traceback, started_at, attempts + outcome.refund AS number
 ), attempt AS (
     INSERT INTO job_attempts (job_id, number, worker, started_at, error, traceback)
     SELECT id, number, %(worker)s, started_at, error, coalesce(traceback, '')
     FROM done WHERE error IS NOT NULL
 )
-SELECT id FROM done
+SELECT id, status FROM done
 """  # noqa: S608 (nothing of a caller's)
 
 _EXPIRED = """
@@ -133,16 +142,26 @@ FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
+class News(NamedTuple):
+    """What became of leases meanwhile: those that have passed on, and those of jobs that are to be cancelled.
+
+    By id and number: the same job may have been given back and claimed again.
+    """
+
+    lost: set[LeaseKey]
+    cancelled: set[LeaseKey]
+
+
 def extend(
     connection: Executes, held: Iterable[LeasedJob], lease: dt.timedelta
-) -> set[LeaseKey]:
-    """Extend the leases of what is held; return those that have passed on.
-
-    By id and number: the same job may have been given back and claimed again meanwhile.
-    """
+) -> News:
+    """Extend the leases of what is held; return what is new of them."""
     parameters = {**_keys(held), "lease": lease}
     connection.execute(_EXTEND, parameters)
-    return {(row[0], row[1]) for row in connection.execute(_LOST, parameters)}
+    news = News(set(), set())
+    for job_id, lease_seq, is_lost in connection.execute(_NEWS, parameters):
+        (news.lost if is_lost else news.cancelled).add((job_id, lease_seq))
+    return news
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,10 +206,11 @@ def finish(
     outcomes: Sequence[tuple[LeasedJob | ExpiredLease, Outcome]],
     *,
     worker: str,
-) -> set[uuid.UUID]:
+) -> dict[uuid.UUID, str]:
     """Write any outcomes in one statement, each failed attempt as a row of its own.
 
-    Returns the ids of those whose lease still held; of the others nothing is written.
+    Returns those whose lease still held, by id, with the status that was written: ``cancelled`` in the place of any
+    but ``completed`` where an operator had asked for it. Of the others nothing is written.
     """
     parameters = {
         **_keys(job for job, _ in outcomes),
@@ -201,7 +221,7 @@ def finish(
         "tracebacks": [outcome.traceback for _, outcome in outcomes],
         "worker": worker,
     }
-    return {row[0] for row in connection.execute(_FINISH, parameters)}
+    return dict(connection.execute(_FINISH, parameters))
 
 
 @dataclass(frozen=True, slots=True)

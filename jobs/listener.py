@@ -5,14 +5,20 @@ A notification is only a hint: without the listener the pool finds the work one 
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import time
 import uuid
 
-from jobs.connection import UNAVAILABLE, Outage, QueueConnection
+from django.conf import settings
+
+from jobs import messages
+from jobs.connection import UNAVAILABLE, Outage, QueueConnection, is_direct
 from jobs.events import LogEvent
+from jobs.messages import Message
 from jobs.part import Part
 from jobs.pool import Pool
+from jobs.pooling import notifications_arrive
 from jobs.wakeup import CHANNEL
 
 log = logging.getLogger(__name__)
@@ -22,19 +28,25 @@ PROBE_EVERY = 30.0
 
 PROBE_ANSWER_WITHIN = 10.0
 
-_PROBE = "probe:"
+LOOK_AGAIN_EVERY = 600.0
+"""Seconds after which a listener that hears nothing through a pooler tries again."""
+
 _WAIT = 0.5
 """Seconds after which it looks whether it is to stop."""
 
 
 class Listener(Part):
-    """LISTENs on a connection of its own; reconnects when that is lost or deaf."""
+    """LISTENs on a connection of its own; reconnects when that is lost or deaf.
+
+    Behind a pooler that lets no notification through it leaves finding the work to the poll.
+    """
 
     def __init__(self, pool: Pool) -> None:
         super().__init__("acw-listener")
         self._pool = pool
         self._outage = Outage(self.name)
         self._connection = QueueConnection()
+        self._polling = False
 
     def work(self) -> None:
         with self._connection:
@@ -43,13 +55,17 @@ class Listener(Part):
                     self._listen()
                 except UNAVAILABLE as error:
                     self._connection.close()
-                    self.stopping.wait(self._outage.failed(error))
+                    self.wait(self._outage.failed(error))
                 except DeafError as error:
                     self._connection.close()
                     log.warning(LogEvent.LISTENER_LOST, extra={"error": str(error)})
 
     def _listen(self) -> None:
         connection = self._connection.raw()
+        if not is_direct(connection) and not self._hears():
+            self._leave_it_to_the_poll()
+            return
+        self._polling = False
         self._connection.execute(f"LISTEN {CHANNEL}", [])
         self._outage.passed()
         log.info(LogEvent.LISTENER_CONNECTED, extra={"channel": CHANNEL})
@@ -57,15 +73,39 @@ class Listener(Part):
         self._pool.wake()
         probe = _Probe(self._connection)
         while not self.stopping.is_set():
+            self.progress.moved()
             for notification in connection.notifies(timeout=_WAIT, stop_after=1):
-                if not probe.heard(notification.payload):
-                    self._hear(notification.payload)
+                message = messages.read(notification.payload)
+                if not probe.heard(message):
+                    self._hear(message)
             probe.check()
+            self._connection.check_writable()
 
-    def _hear(self, message: str) -> None:
-        if message.startswith(_PROBE):
-            return  # another process proving that it hears
-        if not message or self._pool.queues.discover(message.split(",")):
+    def _hears(self) -> bool:
+        return notifications_arrive(self._connection, given_up=self.stopping.is_set)
+
+    def _leave_it_to_the_poll(self) -> None:
+        """Tell so once, and come back rarely: the pooler's configuration may have changed."""
+        self._outage.passed()
+        self._connection.close()
+        if self.stopping.is_set():
+            return
+        if not self._polling:
+            self._polling = True
+            poll: dt.timedelta = settings.JOBS_POLL_INTERVAL
+            log.warning(
+                LogEvent.LISTENER_POLLING,
+                extra={
+                    "every": poll.total_seconds(),
+                    "advice": "notifications do not arrive through the pooler: have DATABASE_URL lead to PostgreSQL "
+                    "itself, or to a pool in session mode, if work is to start at once",
+                },
+            )
+        self.wait(LOOK_AGAIN_EVERY)
+
+    def _hear(self, message: Message) -> None:
+        self._pool.cancel(message.cancelled)
+        if message.queues is None or self._pool.queues.discover(message.queues):
             self._pool.wake()
 
 
@@ -81,9 +121,9 @@ class _Probe:
         self._token = ""
         self._sent_at = time.monotonic()
 
-    def heard(self, message: str) -> bool:
-        """Whether this was the probe."""
-        if self._token and message == self._token:
+    def heard(self, message: Message) -> bool:
+        """Whether this was the probe, and not that of another process."""
+        if self._token and message.probe == self._token:
             self._token = ""
             return True
         return False
@@ -94,6 +134,8 @@ class _Probe:
         if self._token and age > PROBE_ANSWER_WITHIN:
             raise DeafError(f"no answer to a probe within {PROBE_ANSWER_WITHIN:.0f} s")
         if not self._token and age > PROBE_EVERY:
-            self._token = _PROBE + uuid.uuid4().hex
+            self._token = uuid.uuid4().hex
             self._sent_at = time.monotonic()
-            self._connection.execute("SELECT pg_notify(%s, %s)", [CHANNEL, self._token])
+            self._connection.execute(
+                "SELECT pg_notify(%s, %s)", [CHANNEL, messages.of_probe(self._token)]
+            )

@@ -10,8 +10,8 @@ from jobs.display import first_line
 NOTHING = "-"
 
 _GOOD = frozenset({"completed", "alive", "on schedule"})
-_BAD = frozenset({"dead", "failed", "lost", "overdue"})
-_BUSY = frozenset({"running", "stopping"})
+_BAD = frozenset({"dead", "failed", "lost", "overdue", "stalled"})
+_BUSY = frozenset({"running", "stopping", "asked to stop"})
 
 
 def badge(state: str) -> SafeString:

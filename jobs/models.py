@@ -84,7 +84,7 @@ class Job(models.Model):
         db_table = "jobs"
         permissions = [
             ("retry_job", "Can retry dead and cancelled jobs"),
-            ("cancel_job", "Can cancel pending jobs"),
+            ("cancel_job", "Can cancel pending and running jobs"),
             ("run_now_job", "Can make pending jobs due now"),
         ]
         indexes = [
@@ -142,6 +142,12 @@ class Job(models.Model):
                     ~models.Q(status=Status.RUNNING)
                     & models.Q(lease_until__isnull=True)
                 ),
+            ),
+            # Or its next execution would be cancelled by a request that was about another.
+            models.CheckConstraint(
+                name="jobs_pending_without_cancel_request",
+                condition=~models.Q(status=Status.PENDING)
+                | models.Q(cancel_requested_at__isnull=True),
             ),
         ]
 

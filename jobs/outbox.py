@@ -25,9 +25,14 @@ class Outbox:
         self._writing = threading.Lock()
         self._entries: list[tuple[LeasedJob, Outcome]] = []
         self._since = 0.0
+        self.written = 0
+        """Outcomes that have been dealt with."""
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def add(self, job: LeasedJob, outcome: Outcome) -> None:
         """Have the outcome written with the next flush."""
@@ -60,5 +65,6 @@ class Outbox:
                 return write(connection, left, worker=self._worker, wanted=wanted)
             finally:
                 self._entries[: len(taken)] = left
+                self.written += len(taken) - len(left)
         finally:
             self._writing.release()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import traceback as traceback_module
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from jobs.models import Status
-from jobs.redaction import redact
+from jobs.redaction import storable as storable
+from jobs.redaction import words
+from jobs.tracebacks import formatted
+from jobs.wording import named
 
 ERROR_LIMIT = 4_000
 TRACEBACK_LIMIT = 32_000
@@ -17,17 +19,15 @@ LONGEST_DELAY = dt.timedelta(days=3650)
 """No delay is longer: a time far enough ahead could be stored and not be read again."""
 
 _NOW = dt.timedelta(0)
-_MARGIN = 4_000
-"""Characters beside a cut that are looked at for credentials which it would part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
     """What becomes of a job after an execution.
 
-    ``status`` is ``completed``, ``dead`` or ``pending``, the last after ``delay``. A completed job's row
+    ``status`` is ``completed``, ``dead``, ``cancelled`` or ``pending``, the last after ``delay``. A completed job's row
     stays where ``keep`` is true. ``refund`` gives the attempt back. ``error`` None means that the execution did not fail; otherwise it becomes ``last_error`` and an
-    attempt's row.
+    attempt's row. ``tried`` means that it may have been written already, by a statement whose answer was lost.
     """
 
     status: str
@@ -36,6 +36,7 @@ class Outcome:
     error: str | None = None
     traceback: str | None = None
     keep: bool = True
+    tried: bool = field(default=False, compare=False)
 
 
 COMPLETED = Outcome(status=Status.COMPLETED)
@@ -53,15 +54,25 @@ def retry(delay: dt.timedelta, *, error: str, traceback: str | None = None) -> O
     """Again after ``delay``; the attempt is spent."""
     return Outcome(
         status=Status.PENDING,
-        delay=min(delay, LONGEST_DELAY),
+        delay=_bounded(delay),
         error=error,
         traceback=traceback,
     )
 
 
+def cancelled(error: str, traceback: str | None = None) -> Outcome:
+    """Not wanted any more, as its handler says; nobody is told of a death."""
+    return Outcome(status=Status.CANCELLED, error=error, traceback=traceback)
+
+
+def tried(outcome: Outcome) -> Outcome:
+    """The same, after a first try to write it, or the job's completion, of which nobody knows how it ended."""
+    return replace(outcome, tried=True)
+
+
 def snooze(delay: dt.timedelta) -> Outcome:
     """Again after ``delay``; the attempt is given back."""
-    return Outcome(status=Status.PENDING, delay=min(delay, LONGEST_DELAY), refund=True)
+    return Outcome(status=Status.PENDING, delay=_bounded(delay), refund=True)
 
 
 def interrupted(error: str) -> Outcome:
@@ -69,38 +80,18 @@ def interrupted(error: str) -> Outcome:
     return Outcome(status=Status.PENDING, refund=True, error=error)
 
 
+def _bounded(delay: dt.timedelta) -> dt.timedelta:
+    """Not below zero, not above ``LONGEST_DELAY``, and of no class of its own, which a driver may not know."""
+    plain = dt.timedelta(delay.days, delay.seconds, delay.microseconds)
+    return min(max(plain, _NOW), LONGEST_DELAY)
+
+
 def describe(error: BaseException) -> str:
     """``Type: message`` in a form that can be stored: capped, redacted, without NUL or lone surrogates."""
-    try:
-        message = str(error)
-    except (
-        Exception
-    ) as broken:  # an exception's own __str__ may fail; the job must end all the same
-        message = f"(its message could not be made: {type(broken).__name__})"
-    name = type(error).__name__
+    name, message = named(type(error)), words(error)
     return storable(f"{name}: {message}" if message else name, ERROR_LIMIT)
 
 
 def describe_traceback(error: BaseException) -> str:
     """The traceback in a form that can be stored; see :func:`describe`."""
-    try:
-        lines = traceback_module.format_exception(error)
-    except Exception as broken:  # as above
-        return f"(the traceback could not be made: {type(broken).__name__})"
-    return storable("".join(lines), TRACEBACK_LIMIT)
-
-
-def storable(text: str, limit: int) -> str:
-    """``text`` as PostgreSQL can store it: redacted, at most about ``limit`` characters, head and tail kept."""
-    if len(text) <= limit:
-        return redact(_clean(text))
-    half = limit // 2
-    left_out = len(text) - 2 * half
-    head = redact(_clean(text[: half + _MARGIN]))[:half]
-    tail = redact(_clean(text[-half - _MARGIN :]))[-half:]
-    return f"{head}\n… {left_out:,} characters left out …\n{tail}"
-
-
-def _clean(text: str) -> str:
-    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    return text.encode(errors="backslashreplace").decode()
+    return storable(formatted(error), TRACEBACK_LIMIT)

@@ -9,19 +9,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import length_hint
 from typing import Any
 
 import msgspec
 from django.conf import settings
 
 from jobs.exceptions import InvalidPayload
+from jobs.outcomes import describe
 from jobs.registry import JobType
+from jobs.wording import named, shown
 
 MAX_DEPTH = 100
 """How deep lists and objects may be nested: far above any use, far below what a decoder refuses."""
 
-_LARGEST_INTEGER = 2**63 - 1
+_INTEGER_BITS = 63
+_SMALLEST_INTEGER = -(2**63)
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__int__,
@@ -34,31 +38,32 @@ def encode(payload: Any, job_type: JobType) -> str:
     """The JSON text of ``payload``: a mapping, an instance of the handler's dataclass, or None for ``{}``.
 
     Raises :class:`InvalidPayload`, which names the field, for whatever could not be stored, could not be read
-    back or is not what the handler declares.
+    back or is not what the handler declares. What is far too large is refused before it is copied.
     """
     if payload is None:
         payload = {}
     declared = job_type.payload_type
-    if dataclasses.is_dataclass(payload) and not isinstance(payload, type):
-        if declared is None or not isinstance(payload, declared):
-            raise InvalidPayload(
-                f"job type {job_type.name!r} takes {_name(declared)}, got {_name(type(payload))}"
-            )
-        payload = msgspec.to_builtins(payload)
-    if not isinstance(payload, dict):
-        raise InvalidPayload(
-            f"payload: must be an object (a dict or the handler's dataclass), got {_name(type(payload))}"
-        )
+    limit: int = settings.JOBS_MAX_PAYLOAD
     try:
-        _check(payload, 0)
+        if dataclasses.is_dataclass(payload) and not isinstance(payload, type):
+            if declared is None or not isinstance(payload, declared):
+                raise InvalidPayload(
+                    f"job type {job_type.name!r} takes {_name(declared)}, got {_name(type(payload))}"
+                )
+            payload = _fields(payload, _Room(limit))
+        if not issubclass(type(payload), dict):
+            raise InvalidPayload(
+                f"payload: must be an object (a dict or the handler's dataclass), got {_name(type(payload))}"
+            )
+        _check(payload, 0, _Room(limit))
     except _RefusedError as refused:
         raise InvalidPayload(f"payload{refused.path}: {refused.reason}") from None
     if declared is not None:
         _check_declared(payload, declared)
     data = msgspec.json.encode(payload, enc_hook=_plain)
-    if len(data) > settings.JOBS_MAX_PAYLOAD:
+    if len(data) > limit:
         raise InvalidPayload(
-            f"payload: {len(data):,} bytes of JSON, at most {settings.JOBS_MAX_PAYLOAD:,} are accepted "
+            f"payload: {len(data):,} bytes of JSON, at most {limit:,} are accepted "
             f"(JOBS_MAX_PAYLOAD); the largest field is {_largest_field(payload)}"
         )
     return data.decode()
@@ -88,46 +93,87 @@ class _RefusedError(Exception):
         return self
 
 
-def _check(value: Any, depth: int) -> None:
+class _Room:
+    """The bytes of JSON that are left for a payload. What is looked at takes at most what it will really take."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = self.left = limit
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise _RefusedError(
+                f"with it the payload has more than {self.limit:,} bytes of JSON (JOBS_MAX_PAYLOAD)"
+            )
+
+
+# The base types' own methods are called throughout: a subclass may have overridden them, and the encoder does not ask it. By type() and
+# not isinstance(), which believes an object that merely says what it is, as a lazy one does.
+def _check(value: Any, depth: int, room: _Room) -> None:
     if depth > MAX_DEPTH:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, str):
-        _check_text(value)
-    elif value is None or isinstance(value, bool):
+    kind = type(value)
+    if kind is str or issubclass(kind, str):
+        _check_text(value, room)
+    elif value is None or kind is bool:
         return
-    elif isinstance(value, int):
-        if not -_LARGEST_INTEGER - 1 <= value <= _LARGEST_INTEGER:
+    elif kind is int or issubclass(kind, int):
+        if int.bit_length(value) > _INTEGER_BITS and int.__ne__(
+            value, _SMALLEST_INTEGER
+        ):
             raise _RefusedError("integer outside 64 bits; send it as a string")
-    elif isinstance(value, float):
+    elif issubclass(kind, float):
         if not math.isfinite(value):
-            raise _RefusedError(f"{value} is not a JSON number")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_key(key)
+            raise _RefusedError(f"{float.__repr__(value)} is not a JSON number")
+    elif kind is dict or issubclass(kind, dict):
+        room.take(1 + dict.__len__(value))
+        for key, item in dict.items(value):
+            _check_key(key, room)
             try:
-                _check(item, depth + 1)
+                _check(item, depth + 1, room)
             except _RefusedError as refused:
-                raise refused.inside(f".{key}") from None
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
+                raise refused.inside(_step(key)) from None
+    elif issubclass(kind, list | tuple):
+        items = _items(value)
+        room.take(1 + length_hint(items))
+        for index, item in enumerate(items):
             try:
-                _check(item, depth + 1)
+                _check(item, depth + 1, room)
             except _RefusedError as refused:
                 raise refused.inside(f"[{index}]") from None
     else:
-        raise _RefusedError(f"{_name(type(value))} is not a JSON value; {_JSON_TYPES}")
+        raise _RefusedError(f"{named(kind)} is not a JSON value; {_JSON_TYPES}")
 
 
-def _check_key(key: Any) -> None:
-    if not isinstance(key, str):
-        raise _RefusedError(f"key {key!r} must be a string")
+def _items(value: Any) -> Iterator[Any]:
+    """The items of a list or a tuple."""
+    base = list if issubclass(type(value), list) else tuple
+    return base.__iter__(value)
+
+
+def _step(key: Any) -> str:
+    """How a path goes on to this key or position."""
+    if not issubclass(type(key), str):
+        return f"[{shown(key)}]"
+    text = str.__str__(key)
+    return f".{text}" if text.isidentifier() and len(text) < 60 else f"[{shown(key)}]"
+
+
+def _check_key(key: Any, room: _Room) -> None:
+    if type(key) is not str and not issubclass(type(key), str):
+        raise _RefusedError(f"key {shown(key)} must be a string")
     try:
-        _check_text(key)
+        _check_text(key, room)
     except _RefusedError as refused:
-        raise refused.inside(f": key {key!r}") from None
+        raise refused.inside(f": key {shown(key)}") from None
 
 
-def _check_text(value: str) -> None:
+def _check_text(value: str, room: _Room) -> None:
+    room.take(str.__len__(value))
+    if type(value) is not str:
+        value = str.__str__(value)
     if "\x00" in value:
         raise _RefusedError(f"NUL character at position {value.index(chr(0))}")
     if not value.isascii():
@@ -137,12 +183,58 @@ def _check_text(value: str) -> None:
             raise _RefusedError(f"lone surrogate at position {error.start}") from None
 
 
+def _fields(payload: Any, room: _Room) -> Any:
+    """A dataclass as a dict of what JSON has; what it holds is made into it too (a time, a set)."""
+    try:
+        _look_over(payload, 0, room)
+        return msgspec.to_builtins(payload)
+    except _RefusedError:
+        raise
+    except Exception as error:  # also what a value of the caller's raises
+        for field in dataclasses.fields(payload):
+            try:
+                msgspec.to_builtins(getattr(payload, field.name, None))
+            except Exception as cause:
+                refused = _RefusedError(describe(cause))
+                raise refused.inside(f".{field.name}") from cause
+        raise _RefusedError(describe(error)) from error
+
+
+def _look_over(value: Any, depth: int, room: _Room) -> None:
+    """Refuse what is too large or nested too deep, before it is copied."""
+    kind = type(value)
+    room.take(1)
+    if issubclass(kind, str):
+        room.take(str.__len__(value))
+        return
+    if issubclass(kind, bytes | bytearray):
+        room.take(len(value))
+        return
+    if depth > MAX_DEPTH:
+        raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels")
+    parts: Iterable[tuple[Any, Any]]
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        parts = ((name, getattr(value, name, None)) for name in names)
+    elif issubclass(kind, dict):
+        parts = dict.items(value)
+    elif issubclass(kind, list | tuple):
+        parts = enumerate(_items(value))
+    else:
+        return
+    for step, item in parts:
+        try:
+            _look_over(item, depth + 1, room)
+        except _RefusedError as refused:
+            raise refused.inside(_step(step)) from None
+
+
 def _check_declared(payload: Mapping[str, Any], declared: type) -> None:
     known = {field.name for field in dataclasses.fields(declared)}
     unknown = sorted(set(payload) - known)
     if unknown:
         raise InvalidPayload(
-            f"payload.{unknown[0]}: {declared.__name__} has no such field; it has "
+            f"payload{_step(unknown[0])}: {declared.__name__} has no such field; it has "
             + (", ".join(sorted(known)) or "none")
         )
     try:
@@ -153,6 +245,10 @@ def _check_declared(payload: Mapping[str, Any], declared: type) -> None:
         raise InvalidPayload(
             f"{path}: {message} (declared by {declared.__name__})"
         ) from None
+    except Exception as error:  # its own __post_init__'s
+        raise InvalidPayload(
+            f"payload: {declared.__name__} refuses it: {describe(error)}"
+        ) from error
 
 
 def _plain(value: Any) -> Any:
@@ -175,4 +271,4 @@ def _largest_field(payload: Mapping[str, Any]) -> str:
 
 
 def _name(cls: type | None) -> str:
-    return "a plain dict" if cls is None else cls.__name__
+    return "a plain dict" if cls is None else named(cls)

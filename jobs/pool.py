@@ -15,23 +15,32 @@ from collections.abc import Collection, Iterable, Sequence
 from django.conf import settings
 
 from jobs import claims, registry
+from jobs.bounded import BoundedConnection
 from jobs.claims import Claim
-from jobs.connection import QueueConnection
+from jobs.connection import UNAVAILABLE
+from jobs.crew import Crew
 from jobs.estimates import Estimates
+from jobs.execution import Execution
 from jobs.floors import Floors
 from jobs.handler_connections import HandlerConnections
+from jobs.journal import Journal
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.models import Priority
+from jobs.orphans import Orphans
 from jobs.outbox import Outbox
 from jobs.outcomes import NOT_BEGUN, interrupted
+from jobs.progress import Progress
 from jobs.selection import Queues
-from jobs.thread import Execution, WorkerThread
+from jobs.thread import WorkerThread
 
 STUCK_AFTER = 1.0
 """Seconds after which what waits behind a running job is given back."""
 
 _SHARED_FROM = 0.01
 """Seconds of work in a batch from which on an idle thread is woken, to take over some of it."""
+
+_LOOK_EVERY = 1.0
+"""Seconds between two looks for handlers that hang while the pool waits for its threads' end."""
 
 _UNKNOWN_TYPES_EVERY = 30.0
 _UNKNOWN_TYPES_BATCH = 100
@@ -41,7 +50,7 @@ class Pool:
     """``threads`` worker threads over one set of queues.
 
     With ``drain`` the threads end when nothing is due any more; otherwise they wait for work until
-    :meth:`stop`.
+    :meth:`stop`. From ``max_jobs`` executed jobs on they claim no more, and wait for it too.
     """
 
     def __init__(
@@ -52,22 +61,32 @@ class Pool:
         queues: Queues,
         lease: dt.timedelta,
         drain: bool = False,
+        max_jobs: int | None = None,
     ) -> None:
         self.worker = worker
         self.queues = queues
         self.lease = lease
         self.estimates = Estimates()
         self.floors = Floors()
+        self.journal: Journal | None = None
+        self.orphans = Orphans(worker, self._asking)
         self.drain = drain
         self.stopping = threading.Event()
         self._condition = threading.Condition()
         self._generation = 0
-        self._connection = QueueConnection()
+        self.tending = Progress("acw-main")
+        self._connection = BoundedConnection(self.tending)
         self._returns = Outbox(worker)
         self._unknown_types_due = (
             time.monotonic() + random.uniform(0, 1) * _UNKNOWN_TYPES_EVERY  # noqa: S311
         )
-        self.threads = [WorkerThread(self, number) for number in range(1, threads + 1)]
+        self._max_jobs = max_jobs
+        self.crew = Crew(lambda number: WorkerThread(self, number), threads)
+
+    @property
+    def threads(self) -> list[WorkerThread]:
+        """The threads at work: one that hangs is replaced."""
+        return self.crew.working
 
     def start(self) -> None:
         for thread in self.threads:
@@ -140,8 +159,11 @@ class Pool:
 
     def held(self) -> list[LeasedJob]:
         """Everything whose lease is this pool's: waiting, running, or decided and not yet written."""
-        held = [job for thread in self.threads for job in thread.held()]
-        return held + self._returns.jobs()
+        return self.crew.held() + self._returns.jobs()
+
+    def has_done_enough(self) -> bool:
+        """Whether so many jobs were executed that no more are to be claimed. Asked once a batch."""
+        return self._max_jobs is not None and self.crew.executed() >= self._max_jobs
 
     def running(self) -> list[Execution]:
         """The executions under way."""
@@ -152,14 +174,22 @@ class Pool:
         for thread in self.threads:
             thread.extended(trusted_until, lost)
 
+    def cancel(self, wanted: Collection[LeaseKey]) -> None:
+        """Tell the handlers of these that they are to be cancelled, and give back those that have not begun."""
+        if wanted:
+            for thread in self.threads:
+                self._give_back(thread.cancel(wanted))
+
     def tend(self) -> None:
-        """Called every second or so: free what is stuck behind slow jobs, take in types that nobody knows.
+        """Called every second or so: fail what hangs, free what is stuck behind slow jobs, take in types that nobody knows.
 
         Raises what ``UNAVAILABLE`` holds while the database is away; nothing is lost by that.
         """
+        self._write_off_hanging()
         for thread in self.threads:
             if thread.running_for() > STUCK_AFTER:
                 self._give_back(thread.pop_all_waiting())
+        self._give_back(self.orphans.look(self._connection, self.held))
         given_back = bool(self._returns)
         self.flush()
         if given_back:
@@ -174,13 +204,14 @@ class Pool:
         Raises what ``UNAVAILABLE`` holds; what was not written then is still held.
         """
         self._returns.flush(self._connection)
+        self.crew.flush_written_off(self._connection)
         for thread in self.threads:
             if thread.running_for() > STUCK_AFTER or self.stopping.is_set():
                 thread.done.flush(self._connection, wait=False)
 
     def has_unwritten(self) -> bool:
         """Whether an outcome is not in the table yet."""
-        return bool(self._returns) or any(thread.done for thread in self.threads)
+        return bool(self._returns) or self.crew.has_unwritten()
 
     def stop(self) -> None:
         """Claim no more, ask the running handlers to come to an end, and have given back what was not begun."""
@@ -193,36 +224,61 @@ class Pool:
             self._give_back(thread.pop_all_waiting())
 
     def join(self, deadline: float) -> bool:
-        """Wait for the threads until ``deadline`` (monotonic); return whether all have ended."""
-        for thread in self.threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self.threads)
+        """Wait for the threads until ``deadline`` (monotonic); return whether all have ended.
+
+        Those are not waited for whose handlers hang.
+        """
+        while alive := [thread for thread in self.threads if thread.is_alive()]:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            alive[0].join(min(left, _LOOK_EVERY))
+            self._write_off_hanging()
+        return True
 
     def abandon(self) -> list[LeasedJob]:
         """Have the leases given back of the executions that did not end in time, and return these jobs.
 
         What the handlers still do can't be written any more: their leases have passed on.
         """
-        executions = self.running()
         error = f"interrupted: still running {settings.JOBS_SHUTDOWN_GRACE} after the worker was told to stop"
-        for execution in executions:
-            execution.context.notify_lease_lost()
-            self._returns.add(execution.job, interrupted(error))
-        return [execution.job for execution in executions]
+        abandoned = self.crew.take_executing()
+        for job in abandoned:
+            self._returns.add(job, interrupted(error))
+        return abandoned
+
+    def give_back_orphans(self) -> None:
+        """Called when no thread claims any more. Raises what ``UNAVAILABLE`` holds."""
+        self._give_back(self.orphans.look(self._connection, self.held, last=True))
+
+    def _asking(self) -> list[float]:
+        since = [thread.asking_since for thread in self.threads]
+        return [began for began in since if began is not None]
 
     def close(self) -> None:
         self._connection.close()
+
+    def _write_off_hanging(self) -> None:
+        """Fail the jobs whose handlers hang, and have other threads in the place of theirs."""
+        replace = not self.stopping.is_set()
+        for job, outcome in self.crew.write_off_hanging(replace=replace):
+            self._returns.add(job, outcome)
 
     def _take_unknown_types(self) -> None:
         """They fail without a handler being called, so no thread is needed; a batch at a time until none is left."""
         connections = HandlerConnections()
         while not self.stopping.is_set():
-            jobs = claims.claim_unknown(
-                self._connection,
-                self.claim_wanted(),
-                grace=settings.JOBS_UNKNOWN_TYPE_GRACE,
-                most=_UNKNOWN_TYPES_BATCH,
-            )
+            began = time.monotonic()
+            try:
+                jobs = claims.claim_unknown(
+                    self._connection,
+                    self.claim_wanted(),
+                    grace=settings.JOBS_UNKNOWN_TYPE_GRACE,
+                    most=_UNKNOWN_TYPES_BATCH,
+                )
+            except UNAVAILABLE:
+                self.orphans.suspect(began)
+                raise
             for job in jobs:
                 if (outcome := Execution(job).run(connections)) is not None:
                     self._returns.add(job, outcome)

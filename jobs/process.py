@@ -5,28 +5,42 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-import signal
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
 
 from jobs import claims
+from jobs.bounded import BoundedConnection
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
+from jobs.ending import (
+    ANSWER_WITHIN,
+    Guard,
+    exit_now,
+    persist,
+    persist_or_leave,
+    shutdown_limit,
+)
 from jobs.events import LogEvent
 from jobs.heartbeat import Heartbeat
+from jobs.journal import open_journal
 from jobs.listener import Listener
 from jobs.part import Part
 from jobs.periodic import Periodic
 from jobs.pool import Pool
+from jobs.presence import Presence
+from jobs.progress import Progress, look_every
+from jobs.recovery import Recovery
+from jobs.recycling import NO_LIMITS, Limits
 from jobs.selection import Queues
+from jobs.stop_signals import StopSignals
 from jobs.thread import WorkerThread
+from jobs.watchdog import Watch, Watchdog, report
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +49,10 @@ EXIT_PART_FAILED = 1
 EXIT_SHUTDOWN_TIMEOUT = 3
 
 _TEND_EVERY = 1.0
+_MAIN_REACTS_WITHIN = 2.0
 _PARTS_END_WITHIN = 2.0
 _LAST_WRITES_WITHIN = 2.0
 _DISCOVER_WITHIN = 10.0
-
-_GONE = "DELETE FROM job_workers WHERE name = %(name)s"
 
 
 def worker_name() -> str:
@@ -51,7 +64,7 @@ class Worker:
     """A process that takes and runs jobs until it is told to stop, or, with ``drain``, until nothing is due.
 
     ``threads`` defaults to ``JOBS_WORKERS``; ``queues`` None is every queue but other hosts'. A draining
-    worker runs no periodic runners.
+    worker runs no periodic runners. At its ``limits`` it stops as if it was told to.
     """
 
     def __init__(
@@ -60,6 +73,7 @@ class Worker:
         threads: int | None = None,
         queues: Iterable[str] | None = None,
         drain: bool = False,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.name = worker_name()
         lease: dt.timedelta = settings.JOBS_JOB_REAPER_LEASE_TIMEOUT
@@ -69,15 +83,28 @@ class Worker:
             queues=Queues(queues),
             lease=lease,
             drain=drain,
+            max_jobs=limits.max_jobs,
         )
+        self._limits = limits
         self._drain = drain
         # Event.set() takes a lock that the interrupted thread may hold; this queue's put() may be interrupted by itself.
         self._stop_requests: SimpleQueue[None] = SimpleQueue()
         self._stopped = False
-        self._heartbeat = Heartbeat(self.pool)
+        self._stalled = False
+        self._shutting_down = threading.Event()
+        self._one_shuts_down = threading.Lock()
+        self._presence = Presence(self.pool)
+        self._watchdog = Watchdog(
+            self._presence,
+            worker=self.name,
+            watched=self._progress,
+            end=self._end_stalled,
+        )
+        self._heartbeat = Heartbeat(self.pool, self._presence)
         self._listener = Listener(self.pool)
         self._periodic = None if drain else Periodic(self.name)
         self._outage = Outage("process")
+        self._recovery = Recovery()
 
     def stop(self) -> None:
         """Ask for a clean stop; safe in a signal handler and from any thread."""
@@ -85,7 +112,7 @@ class Worker:
 
     def run(self) -> int:
         """Run until stopped or drained; return the exit status."""
-        with _Signals(self.stop):
+        with StopSignals(self.stop):
             log.info(
                 LogEvent.MODULE_STARTED,
                 extra={
@@ -96,29 +123,64 @@ class Worker:
             )
             if self._drain:
                 # Queues that no registered type names are otherwise found by the first heartbeat.
-                self._persist(self._discover, until=time.monotonic() + _DISCOVER_WITHIN)
+                until = time.monotonic() + _DISCOVER_WITHIN
+                persist(self._discover, self._outage, until=until)
+            persist(self._recovery.look, self._outage, until=time.monotonic())
+            self.pool.journal = open_journal(self.name)
             self.pool.start()
             for part in self._parts():
                 part.start()
             failed = self._watch()
             status = self._shut_down()
-        return EXIT_PART_FAILED if failed else status
+        return EXIT_PART_FAILED if failed or self._stalled else status
 
     def _wait_for_stop(self, seconds: float) -> bool:
         """Wait for :meth:`stop`, at most so long; return whether it was called."""
-        if not self._stopped:
+        until = time.monotonic() + seconds
+        while not self._stopped:
+            self.pool.tending.moved()
+            left = until - time.monotonic()
+            if left <= 0:
+                break
             with suppress(Empty):
-                self._stop_requests.get(timeout=seconds)
+                self._stop_requests.get(timeout=min(left, look_every()))
                 self._stopped = True
         return self._stopped
 
     def _parts(self) -> list[Part]:
         parts: list[Part | None] = [self._heartbeat, self._listener, self._periodic]
-        return [part for part in parts if part is not None]
+        return [self._watchdog, *(part for part in parts if part is not None)]
+
+    def _progress(self) -> list[Progress]:
+        """Of all that the watchdog watches."""
+        signs = [self._heartbeat.progress, self._listener.progress, self.pool.tending]
+        if self._periodic is not None:
+            signs += [self._periodic.progress, *self._periodic.ticks_under_way()]
+        return signs
+
+    def _end_stalled(self) -> None:
+        """Called by the watchdog: the main thread shuts down, and where that is what hangs, another in its place."""
+        self._stalled = True
+        self.stop()
+        if self._shutting_down.wait(_MAIN_REACTS_WITHIN):
+            return
+        stand_in = threading.Thread(
+            target=self._shut_down, name="acw-shutdown", daemon=True
+        )
+        stand_in.start()
+        stand_in.join(shutdown_limit())
+        exit_now(EXIT_PART_FAILED)
 
     def _watch(self) -> bool:
         """Wait for the end; return whether a part failed, which ends the process, for its supervisor to restart."""
+        watch, looked_at = Watch(self._watchdog.progress), time.monotonic()
         while not self._wait_for_stop(_TEND_EVERY if not self._drain else 0.05):
+            now = time.monotonic()
+            watch.look(now - looked_at)
+            looked_at = now
+            if watch.too_long:
+                report(watch, worker=self.name)
+                return True
             watched: list[WorkerThread | Part] = [*self.pool.threads, *self._parts()]
             for thread in watched:
                 if not thread.is_alive() and (
@@ -135,14 +197,44 @@ class Worker:
             ):
                 return False
             try:
+                self._recovery.look()
                 self.pool.tend()
             except UNAVAILABLE as error:
                 self._wait_for_stop(self._outage.failed(error))
             else:
                 self._outage.passed()
+            if self.pool.crew.has_lost_too_many():
+                log.critical(
+                    LogEvent.MODULE_THREADS_LOST,
+                    extra={
+                        "worker": self.name,
+                        "hanging": self.pool.crew.hanging(),
+                        "threads": len(self.pool.threads),
+                        "advice": "handlers hang and the process ends for its supervisor to restart it: mend those "
+                        "that job.timeout names; where they hang is in the tracebacks of their jobs' attempts",
+                    },
+                )
+                return True
+            if reached := self._limits.reached(self.pool.crew.executed()):
+                log.info(
+                    LogEvent.MODULE_RECYCLING, extra={"worker": self.name, **reached}
+                )
+                break
         return False
 
     def _shut_down(self) -> int:
+        self._shutting_down.set()
+        self._watchdog.stop()
+        status = EXIT_PART_FAILED if self._stalled else EXIT_SHUTDOWN_TIMEOUT
+        guard = Guard(shutdown_limit(), status=status)
+        try:
+            # A main thread that comes back while another shuts down in its place waits for that one.
+            with self._one_shuts_down:
+                return self._stop_in_order()
+        finally:
+            guard.off()
+
+    def _stop_in_order(self) -> int:
         grace: dt.timedelta = settings.JOBS_SHUTDOWN_GRACE
         deadline = time.monotonic() + grace.total_seconds()
         log.info(
@@ -152,7 +244,7 @@ class Worker:
         if self._periodic is not None:
             self._periodic.stop()
         self.pool.stop()
-        self._persist(self.pool.flush, until=time.monotonic())
+        self._write_last(self.pool.flush, until=time.monotonic())
         finished = self.pool.join(deadline)
         ticks = (
             self._periodic.join_ticks(deadline) if self._periodic is not None else []
@@ -169,15 +261,22 @@ class Worker:
                 },
             )
         last_moment = max(deadline, time.monotonic() + _LAST_WRITES_WITHIN)
-        self._persist(self.pool.flush, until=last_moment)
+        self._write_last(self.pool.give_back_orphans, until=time.monotonic())
+        written = self._write_last(self.pool.flush, until=last_moment)
         clean = finished and not ticks and not self.pool.has_unwritten()
         status = EXIT_CLEAN if clean else EXIT_SHUTDOWN_TIMEOUT
         # The heartbeat goes last: until here it kept the leases of what was still running.
         self._heartbeat.stop()
         self._listener.stop()
+        parts_end_by = time.monotonic() + _PARTS_END_WITHIN
         for part in self._parts():
-            part.join(_PARTS_END_WITHIN)
-        self._persist(self._sign_off, until=time.monotonic())
+            if part is not threading.current_thread():
+                part.join(max(0.0, parts_end_by - time.monotonic()))
+        self._write_last(self._sign_off, until=time.monotonic())
+        if written:
+            self.pool.close()
+        if self.pool.journal is not None and not self.pool.has_unwritten():
+            self.pool.journal.close()
         log.info(
             LogEvent.MODULE_STOPPED, extra={"worker": self.name, "exit_status": status}
         )
@@ -188,50 +287,8 @@ class Worker:
             self.pool.queues.discover(claims.pending_queues(connection))
 
     def _sign_off(self) -> None:
-        with QueueConnection() as connection:
-            connection.execute(_GONE, {"name": self.name})
-        self.pool.close()
+        with BoundedConnection(seconds=ANSWER_WITHIN) as connection:
+            self._presence.sign_off(connection)
 
-    def _persist(self, step: Callable[[], Any], *, until: float) -> None:
-        """Do what needs the database, again and again until ``until`` (monotonic).
-
-        Without it, the leases run out and the reaper does the rest.
-        """
-        while True:
-            try:
-                step()
-            except UNAVAILABLE as error:
-                left = until - time.monotonic()
-                pause = self._outage.failed(error)
-                if left <= 0:
-                    return
-                threading.Event().wait(min(pause, left))
-            else:
-                return
-
-
-class _Signals:
-    """SIGTERM and SIGINT stop the worker; the second one ends the process at once.
-
-    The handler only sets an event. Off the main thread, where Python allows no handlers, it does nothing.
-    """
-
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        self._seen = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._on_signal)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._seen:
-            os._exit(128 + number)
-        self._seen = True
-        self._stop()
+    def _write_last(self, step: Callable[[], Any], *, until: float) -> bool:
+        return persist_or_leave(step, self._outage, until=until)

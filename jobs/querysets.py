@@ -22,6 +22,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Pending and not before its time."""
         return self.pending().filter(run_at__lte=Now())
 
+    def live(self) -> JobQuerySet:
+        """Pending or running."""
+        return self.filter(status__in=("pending", "running"))
+
     def running(self) -> JobQuerySet:
         return self.filter(status="running")
 
@@ -49,6 +53,10 @@ class WorkerProcessQuerySet(models.QuerySet["WorkerProcess"]):
     def alive(self, within: dt.timedelta) -> WorkerProcessQuerySet:
         """Those whose last heartbeat is at most ``within`` old."""
         return self.filter(beat_at__gte=Now() - within)
+
+    def stalled(self, within: dt.timedelta) -> WorkerProcessQuerySet:
+        """Those that live and say that a part of theirs makes no progress."""
+        return self.alive(within).exclude(stalled=[])
 
     def lost(self, within: dt.timedelta) -> WorkerProcessQuerySet:
         """Those that gave no heartbeat for longer than ``within``."""

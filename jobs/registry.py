@@ -16,9 +16,10 @@ from functools import cached_property
 import msgspec
 from django.conf import settings
 
+from jobs import arguments
 from jobs.context import JobContext
-from jobs.exceptions import UnknownJobType
-from jobs.models import Priority
+from jobs.exceptions import InvalidJob, UnknownJobType
+from jobs.models import NAME_MAX_LENGTH, QUEUE_MAX_LENGTH, Priority
 from jobs.suggestions import did_you_mean
 
 Handler = Callable[[JobContext, typing.Any], None]
@@ -35,9 +36,9 @@ class JobType:
     """A registered type of job: its handler and the defaults of its jobs.
 
     ``backoff`` maps the number of the attempt that failed (from 1) to the delay before the next;
-    None is the queue's own (``JOBS_BACKOFF_BASE``, ``JOBS_BACKOFF_MAX``). ``timeout`` is what the handler
-    sees as ``context.remaining``. Without ``keep_completed`` a completed job's row is deleted at once: it leaves no
-    history, and nothing to purge.
+    None is the queue's own (``JOBS_BACKOFF_BASE``, ``JOBS_BACKOFF_MAX``). ``timeout`` is how long the handler may
+    run: past it its context says so, and a while later the job is failed without it. Without ``keep_completed`` a completed job's row is deleted at once: it leaves no
+    history, and nothing to purge. ``atomic`` has the handler run in a transaction that its job's completion is part of.
     """
 
     name: str
@@ -48,6 +49,7 @@ class JobType:
     backoff: Backoff | None = None
     timeout: dt.timedelta | None = None
     keep_completed: bool = True
+    atomic: bool = False
 
     @cached_property
     def payload_type(self) -> type | None:
@@ -92,11 +94,12 @@ def job_handler(
     backoff: Backoff | None = None,
     timeout: dt.timedelta | None = None,
     keep_completed: bool = True,
+    atomic: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated ``handler(context, payload)`` under the job type ``name``.
 
-    Raises ValueError where the name is taken, ``max_attempts`` is below 1, or the
-    handler is a coroutine function or does not take two arguments.
+    Raises ValueError where the name is taken, an option could not be stored, or the
+    handler is a coroutine or generator function or does not take two arguments.
     """
 
     def register(handler: Handler) -> Handler:
@@ -104,14 +107,34 @@ def job_handler(
             raise ValueError(
                 f"job type {name!r} already has a handler: {_job_types[name].handler!r}"
             )
+        if not isinstance(atomic, bool):
+            raise ValueError(
+                f"job type {name!r}: atomic must be True or False, got {atomic!r}: the transaction is always one on "
+                "the queue's own database"
+            )
+        if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+            raise ValueError(
+                f"job type {name!r}: a handler is called and done when it returns, got the generator function "
+                f"{handler!r}, of which nothing would run"
+            )
         if inspect.iscoroutinefunction(handler):
             raise ValueError(
                 f"job type {name!r}: a handler is an ordinary function, got the coroutine function {handler!r}; "
                 "asgiref.sync.async_to_sync makes one of it"
             )
-        if max_attempts < 1:
+        try:
+            arguments.required_text("name", name, NAME_MAX_LENGTH)
+            arguments.required_text("queue", queue, QUEUE_MAX_LENGTH)
+            arguments.priority(priority)
+            arguments.max_attempts(max_attempts)
+        except InvalidJob as refused:
+            raise ValueError(f"job type {name!r}: {refused}") from None
+        given: object = timeout
+        if given is not None and not (
+            isinstance(given, dt.timedelta) and given > dt.timedelta(0)
+        ):
             raise ValueError(
-                f"job type {name!r}: max_attempts must be at least 1, got {max_attempts}"
+                f"job type {name!r}: timeout must be a timedelta longer than 0, or None for no timeout, got {timeout!r}"
             )
         if len(inspect.signature(handler).parameters) != 2:
             raise ValueError(
@@ -126,6 +149,7 @@ def job_handler(
             backoff=backoff,
             timeout=timeout,
             keep_completed=keep_completed,
+            atomic=atomic,
         )
         return handler
 

@@ -10,7 +10,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from jobs import stats
-from jobs.display import duration, first_line, payload, payload_text
+from jobs.display import duration, first_line, payload, payload_text, state
 from jobs.models import Attempt, Job
 from jobs.querysets import JobQuerySet
 from jobs.tables import Writes, print_json, print_table, printable
@@ -26,6 +26,7 @@ _LISTED = (
     "queue",
     "ref_id",
     "run_at",
+    "cancel_requested_at",
     "last_error",
 )
 _SHOWN = (
@@ -46,6 +47,7 @@ _SHOWN = (
     "leased_by",
     "lease_until",
     "lease_seq",
+    "cancel_requested_at",
     "last_error",
 )
 _ATTEMPT = ("number", "started_at", "finished_at", "worker", "error", "traceback")
@@ -71,7 +73,7 @@ def print_jobs(stdout: Writes, jobs: JobQuerySet, *, as_json: bool) -> None:
         (
             row["id"],
             row["type"],
-            row["status"],
+            state(row["status"], row["cancel_requested_at"]),
             f"{row['attempts']}/{row['max_attempts']}",
             row["queue"],
             row["ref_id"],

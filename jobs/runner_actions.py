@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.db.models.functions import Now
 
-from jobs import periodic, registry
+from jobs import registry, ticks
 from jobs.action_result import Result, Skip
-from jobs.actions import audit
 from jobs.heartbeat import alive_within
 from jobs.models import RunnerState, WorkerProcess
 from jobs.process import worker_name
 from jobs.registry import Runner, Summary
+from jobs.verbs import audit
 
 RUN_NOW = "runner.run_now"
 
@@ -70,4 +70,4 @@ def run_here(runner: Runner, *, actor: str) -> Summary:
     with transaction.atomic():
         facts = {"in_foreground": True}
         audit(RUN_NOW, f"runner:{runner.name}", actor=actor, data=facts)
-    return periodic.run_now(runner, worker=worker_name())
+    return ticks.run_now(runner, worker=worker_name())

@@ -10,14 +10,14 @@ from collections import Counter
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from jobs import backoff, leases, outcomes
+from jobs import leases, recovery
 from jobs.connection import QueueConnection, TransactionConnection, is_away
 from jobs.events import LogEvent
 from jobs.finisher import announce_death
 from jobs.heartbeat import alive_within
 from jobs.leases import ExpiredLease
 from jobs.models import Status, WorkerProcess
-from jobs.outcomes import Outcome
+from jobs.purging import Purge
 from jobs.registry import Summary, runner
 
 log = logging.getLogger(__name__)
@@ -28,23 +28,15 @@ PURGE_BATCH = 1_000
 
 _LOST_WORKERS_KEPT = dt.timedelta(days=1)
 
-# An array makes the plan the same for any size of the table: the batch by jobs_finished, its rows by their key.
-_PURGE = """
-DELETE FROM jobs WHERE id = ANY (ARRAY(
-    SELECT id FROM jobs
-    WHERE status = %(status)s AND completed_at < statement_timestamp() - %(retention)s::interval
-    ORDER BY completed_at
-    LIMIT %(most)s
-    FOR UPDATE SKIP LOCKED
-))
-RETURNING id
-"""
-
 
 @runner("job_reaper")
 def job_reaper(stop: threading.Event) -> Summary:
-    """Return expired leases to ``pending``, or to ``dead`` where crashes have used up the attempts."""
-    counts: Counter[str] = Counter(returned=0, dead=0, failed=0)
+    """Return expired leases to ``pending``, or to ``dead`` where crashes have used up the attempts.
+
+    Those that an operator asked to stop end as ``cancelled``.
+    """
+    recovered = recovery.recover()
+    counts: Counter[str] = Counter(returned=0, dead=0, cancelled=0, failed=0)
     after = leases.FIRST
     while not stop.is_set():
         with transaction.atomic():
@@ -57,7 +49,7 @@ def job_reaper(stop: threading.Event) -> Summary:
         # Behind these, so that rows that cannot be reaped never stand before the others.
         after = expired[-1].id
     gone, _ = WorkerProcess.objects.lost(alive_within() + _LOST_WORKERS_KEPT).delete()
-    return {**counts, "workers_forgotten": gone}
+    return {**counts, "recovered": recovered, "workers_forgotten": gone}
 
 
 def _reap_isolated(job: ExpiredLease) -> str:
@@ -80,24 +72,21 @@ def _reap(job: ExpiredLease) -> str:
         f"worker lost: {job.leased_by} gave no sign of life before the lease of attempt "
         f"{job.attempts} ran out"
     )
-    outcome = _outcome(job, error)
-    leases.finish(TransactionConnection(), [(job, outcome)], worker=job.leased_by)
+    outcome = recovery.lost(job, error)
+    written = leases.finish(
+        TransactionConnection(), [(job, outcome)], worker=job.leased_by
+    )
+    status = written.get(job.id)
     facts = {"job_id": job.id, "type": job.type, "attempt": job.attempts}
     log.warning(LogEvent.LEASE_EXPIRED, extra={**facts, "worker": job.leased_by})
-    if outcome.status != Status.DEAD:
+    if status == Status.CANCELLED:
+        log.info(LogEvent.CANCELLED, extra={**facts, "error": error})
+        return "cancelled"
+    if status != Status.DEAD:
         return "returned"
     announce_death(job.id, error)
     log.error(LogEvent.DEAD, extra={**facts, "error": error})
     return "dead"
-
-
-def _outcome(job: ExpiredLease, error: str) -> Outcome:
-    if job.attempts >= job.max_attempts:
-        return outcomes.dead(error)
-    delay = backoff.delay(
-        job.attempts, base=settings.JOBS_BACKOFF_BASE, cap=settings.JOBS_BACKOFF_MAX
-    )
-    return outcomes.retry(delay, error=error)
 
 
 @runner("job_purge")
@@ -109,31 +98,10 @@ def job_purge(stop: threading.Event) -> Summary:
         Status.CANCELLED: kept,
         Status.DEAD: settings.JOBS_JOB_PURGE_DEAD_RETENTION,
     }
-    counts = {}
     with QueueConnection() as connection:
-        for status, retention in retentions.items():
-            counts[str(status)] = _purge(
-                connection, status, retention=retention, stop=stop
-            )
-    return counts
-
-
-def _purge(
-    connection: QueueConnection,
-    status: Status,
-    *,
-    retention: dt.timedelta,
-    stop: threading.Event,
-) -> int:
-    deleted = 0
-    while not stop.is_set():
-        parameters = {
-            "status": str(status),
-            "retention": retention,
-            "most": PURGE_BATCH,
+        purge = Purge(connection, stop, batch=PURGE_BATCH)
+        counts = {
+            str(status): purge.delete(status, retention=retention)
+            for status, retention in retentions.items()
         }
-        batch = len(connection.execute(_PURGE, parameters))
-        deleted += batch
-        if batch < PURGE_BATCH:
-            break
-    return deleted
+    return {**counts, "failed": len(purge.refused)}

@@ -135,6 +135,7 @@ class WorkerStatus:
     queues: list[str]
     types: list[str]
     stopping: bool
+    stalled: list[str]
     started_at: dt.datetime
     age: dt.timedelta
 
@@ -144,9 +145,11 @@ class WorkerStatus:
 
     @property
     def state(self) -> str:
-        """``alive``, ``stopping`` or ``lost``."""
+        """``alive``, ``stalled``, ``stopping`` or ``lost``."""
         if not self.alive:
             return "lost"
+        if self.stalled:
+            return "stalled"
         return "stopping" if self.stopping else "alive"
 
 
@@ -155,6 +158,15 @@ def workers() -> list[WorkerStatus]:
     columns = [f.name for f in fields(WorkerStatus) if f.name != "age"]
     rows = WorkerProcess.objects.values(*columns, age=Now() - F("beat_at"))
     return [WorkerStatus(**row) for row in rows]
+
+
+def stalled_parts(*, host: str) -> list[str]:
+    """What makes no progress in the live workers of this host, a sentence for each of them."""
+    rows = WorkerProcess.objects.stalled(alive_within()).filter(host=host)
+    return [
+        f"worker {name}: no progress in {', '.join(parts)}"
+        for name, parts in rows.values_list("name", "stalled")
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,12 +14,12 @@ from django.db import connection
 from jobs import claims, registry
 from jobs.claims import Claim
 from jobs.connection import Executes, QueueConnection, TransactionConnection
+from jobs.execution import Execution
 from jobs.finisher import write
 from jobs.handler_connections import HandlerConnections
 from jobs.leases import LeasedJob
 from jobs.models import Job, Priority
 from jobs.selection import Queues
-from jobs.thread import Execution
 
 T = TypeVar("T")
 

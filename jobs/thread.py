@@ -7,20 +7,26 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from jobs import registry
+from jobs import claims
 from jobs.claims import Claim
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
-from jobs.context import JobContext
 from jobs.events import LogEvent
-from jobs.executor import execute
+from jobs.execution import Execution
+from jobs.floors import SLOW
 from jobs.handler_connections import HandlerConnections
+from jobs.journal import Slot
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.outbox import Outbox
-from jobs.outcomes import NOT_BEGUN, Outcome
+from jobs.outcomes import (
+    COMPLETED,
+    COMPLETED_AND_DELETED,
+    NOT_BEGUN,
+)
 
 if TYPE_CHECKING:
     from jobs.pool import Pool
@@ -35,55 +41,46 @@ _SLOW = 0.02
 
 _DRAIN_RECHECK = 0.05
 
+_COMPLETE = (COMPLETED, COMPLETED_AND_DELETED)
 
-class Execution:
-    """One job being executed, with the context that its handler sees."""
 
-    __slots__ = ("context", "job")
-
-    def __init__(self, job: LeasedJob) -> None:
-        job_type = registry.find_job_type(job.type)
-        self.job = job
-        self.context = JobContext(
-            job_id=job.id,
-            type=job.type,
-            ref_id=job.ref_id,
-            queue=job.queue,
-            attempt=job.attempts,
-            max_attempts=job.max_attempts,
-            lease_seq=job.lease_seq,
-            enqueued_at=job.created_at,
-            timeout=job_type.timeout if job_type else None,
-        )
-
-    def run(self, connections: HandlerConnections) -> Outcome | None:
-        """See :func:`jobs.executor.execute`."""
-        return execute(self.job, self.context, connections)
+class _TakenAway(Exception):
+    """The outcome of this thread's execution was decided by another thread: this one has nothing more to do."""
 
 
 class WorkerThread(threading.Thread):
     """Claims, runs and finishes batches until its pool stops or, draining, nothing is due.
 
     The thread itself takes jobs from the left of ``_waiting``; whoever helps takes from the right. Deques make
-    both safe without a lock.
+    both safe without a lock. ``_executing`` holds the execution under way: whoever gets it out of there decides what
+    becomes of the job, the thread itself at the handler's end or another one that does not wait for that.
     """
 
     def __init__(self, pool: Pool, number: int) -> None:
         super().__init__(name=f"acw-worker-{number}", daemon=True)
         self.error: BaseException | None = None
-        self.execution: Execution | None = None
         self._pool = pool
         self._connection = QueueConnection()
         self._waiting: deque[LeasedJob] = deque()
+        self._executing: deque[Execution] = deque()
         self.trusted_until = 0.0
         self.done = Outbox(pool.worker)
+        self.asking_since: float | None = None
+        self._noted: Slot | None = None
         self._outage = Outage(self.name)
 
     def run(self) -> None:
+        journal = self._pool.journal
+        self._noted = journal.slot() if journal is not None else None
         try:
-            self._work()
+            with suppress(_TakenAway):
+                self._work()
         except BaseException as error:
             self.error = error
+        else:
+            # Another thread may yet have to write what this one did before its execution was taken away.
+            if journal is not None and self._noted is not None and not self.done:
+                journal.give_back(self._noted)
         finally:
             self._connection.close()
             connections.close_all()
@@ -96,6 +93,8 @@ class WorkerThread(threading.Thread):
                 continue
             if self._waiting or self._take_over():
                 self._run_batch()
+                if self._pool.has_done_enough():
+                    self._pool.stopping.wait()
             elif wanted.floors:
                 self._pool.wait_for_work(generation, self._pool.floors.full_in())
             elif not self._pool.drain:
@@ -108,17 +107,33 @@ class WorkerThread(threading.Thread):
 
     def _claim(self, wanted: Claim) -> bool:
         """Write what is done and claim the next batch; false where the database could not be asked."""
-        started = time.monotonic()
+        self.asking_since = started = time.monotonic()
         try:
             batch = self.done.flush(self._connection, wanted=wanted)
+            seconds = time.monotonic() - started
         except UNAVAILABLE as error:
+            self.asking_since = None
+            self._pool.orphans.suspect(started)
             self._pool.stopping.wait(self._outage.failed(error))
             return False
         self._outage.passed()
-        self._pool.claimed(wanted, batch, time.monotonic() - started)
+        self._pool.claimed(wanted, batch, seconds)
         self.trusted_until = started + self._pool.lease.total_seconds()
         self._waiting.extend(batch)
+        self.asking_since = None
+        if seconds > SLOW and not wanted.floors:
+            self._pass_over(wanted, batch, started)
         return True
+
+    def _pass_over(
+        self, wanted: Claim, batch: Collection[LeasedJob], started: float
+    ) -> None:
+        """Have the next claims not look again where this one took long and found nothing."""
+        barren = wanted.limits.keys() - {(job.queue, job.priority) for job in batch}
+        with suppress(*UNAVAILABLE):
+            seconds = time.monotonic() - started
+            before = claims.began_at(self._connection, seconds)
+            self._pool.floors.pass_over(barren, before)
 
     def _take_over(self) -> bool:
         taken = self._pool.take_over(self)
@@ -131,6 +146,8 @@ class WorkerThread(threading.Thread):
     def _run_batch(self) -> None:
         """Run what waits; what is done at the end is written together with the next claim."""
         connections = HandlerConnections()
+        if self._noted is not None and not self.done:
+            self._noted.reset()
         while not self._pool.stopping.is_set():
             if self.done and self._flush_is_due():
                 # Before the next job is taken: this may wait out an outage, and a lease with it.
@@ -152,16 +169,24 @@ class WorkerThread(threading.Thread):
 
     def _execute(self, job: LeasedJob, connections: HandlerConnections) -> None:
         execution = Execution(job)
-        self.execution = execution
+        self._executing.append(execution)
         if self._pool.stopping.is_set():
             execution.context.notify_stop()
+        if self._noted is not None:
+            self._noted.begin(job)
         outcome = execution.run(connections)
+        if self._noted is not None and outcome in _COMPLETE:
+            self._noted.done()
         seconds = time.monotonic() - execution.context.started
+        try:
+            self._executing.pop()
+        except IndexError:
+            raise _TakenAway from None
         self._pool.estimates.record(job.type, job.queue, seconds)
-        # In this order, so that a job whose handler has ended is never given back as interrupted.
-        self.execution = None
         if outcome is not None:
             self.done.add(job, outcome)
+        else:
+            self.done.written += 1
 
     def _flush_is_due(self) -> bool:
         if self.done.age() >= FLUSH_AFTER:
@@ -183,13 +208,36 @@ class WorkerThread(threading.Thread):
             else:
                 self._outage.passed()
 
+    @property
+    def execution(self) -> Execution | None:
+        """The execution under way."""
+        try:
+            return self._executing[0]
+        except IndexError:
+            return None
+
+    def take_from(self, execution: Execution) -> bool:
+        """Decide in this thread's place what becomes of the execution; false where its handler has ended.
+
+        The thread drops what the handler still returns or raises, and ends. Others must write what it did before.
+        """
+        try:
+            self._executing.remove(execution)
+        except (ValueError, IndexError):
+            return False
+        return True
+
+    def executed(self) -> int:
+        """About how many jobs it has executed."""
+        return self.done.written + len(self.done)
+
     def running_for(self) -> float:
         """Seconds since the execution under way began; 0 where there is none."""
         execution = self.execution
         return time.monotonic() - execution.context.started if execution else 0.0
 
     def has_work(self) -> bool:
-        return self.execution is not None or bool(self._waiting) or bool(self.done)
+        return bool(self._executing or self._waiting or self.done)
 
     def held(self) -> list[LeasedJob]:
         execution = self.execution
@@ -210,10 +258,33 @@ class WorkerThread(threading.Thread):
             jobs.append(job)
         return jobs
 
+    def cancel(self, wanted: Collection[LeaseKey]) -> list[LeasedJob]:
+        """Tell the handler under way, where its job is among those; return what has not begun and waits no more."""
+        execution = self.execution
+        if execution is not None and execution.job.key in wanted:
+            execution.context.notify_cancel()
+        return [
+            job
+            for job in list(self._waiting)
+            if job.key in wanted and self._take_out(job)
+        ]
+
+    def _take_out(self, job: LeasedJob) -> bool:
+        """Remove a waiting job; false where its thread has taken it in the meantime."""
+        try:
+            self._waiting.remove(job)
+        except (ValueError, IndexError):
+            return False
+        return True
+
     def extended(self, trusted_until: float, lost: Collection[LeaseKey]) -> None:
         """Take in a heartbeat; see :meth:`jobs.pool.Pool.extended`."""
         execution = self.execution
-        if execution is not None and execution.job.key in lost:
+        if (
+            execution is not None
+            and execution.job.key in lost
+            and not execution.context.settling
+        ):
             log.warning(
                 LogEvent.LEASE_LOST,
                 extra={
@@ -224,8 +295,5 @@ class WorkerThread(threading.Thread):
             )
             execution.context.notify_lease_lost()
         for job in [job for job in list(self._waiting) if job.key in lost]:
-            try:
-                self._waiting.remove(job)
-            except (ValueError, IndexError):
-                continue  # taken by its thread in the meantime; its result is fenced
+            self._take_out(job)  # or its thread has begun it; its result is fenced
         self.trusted_until = max(self.trusted_until, trusted_until)

@@ -1,4 +1,4 @@
-"""Telling the workers that there is new work.
+"""Telling the workers that there is new work, or that a job of theirs is to be cancelled.
 
 NOTIFY inside each enqueuing transaction would take a lock that makes all commits queue up (measured: 5,511
 against 1,366 inserts/s with 32 clients). So it is sent after the commit, by a thread of its own over a connection of its own,
@@ -16,8 +16,10 @@ import threading
 import time
 from collections.abc import Iterable
 
+from jobs import messages
 from jobs.connection import QueueConnection
 from jobs.events import LogEvent
+from jobs.leases import LeaseKey
 
 CHANNEL = "acw_jobs"
 DEBOUNCE = 0.01
@@ -35,9 +37,6 @@ LONGEST_PAUSE = 0.1
 IDLE = 60.0
 """Seconds after which an unused connection is closed."""
 
-_PAYLOAD_LIMIT = 7_900
-"""PostgreSQL takes fewer than 8,000 bytes."""
-
 # Its commit waits for no disk, since there is nothing to be lost: for this transaction alone, as a pooler may hand the
 # connection to others.
 _NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
@@ -51,6 +50,7 @@ class Notifier:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._queues: set[str] = set()
+        self._cancelled: set[LeaseKey] = set()
         self._commits = 0
         self._next_at = 0.0
         self._thread: threading.Thread | None = None
@@ -62,16 +62,22 @@ class Notifier:
             told = bool(self._queues)
             self._queues.update(queues)
             self._commits += 1
-            if told:
-                return
-            if self._thread is None:
-                thread = threading.Thread(
-                    target=self._run, name="acw-notify", daemon=True
-                )
-                thread.start()
-                self._thread = thread
-            # Heard by a thread that waits for work, and not by one that spaces its notifications.
-            self._condition.notify()
+            if not told:
+                self._rouse()
+
+    def cancel(self, leases: Iterable[LeaseKey]) -> None:
+        """Have whoever runs a job under one of these leases told that it is to be cancelled. Returns at once."""
+        with self._condition:
+            self._cancelled.update(leases)
+            self._rouse()
+
+    def _rouse(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="acw-notify", daemon=True)
+            thread.start()
+            self._thread = thread
+        # Heard by a thread that waits for work, and not by one that spaces its notifications.
+        self._condition.notify()
 
     def take_along(self) -> bool:
         """Whether the next commit may bring its notification itself, as nobody has notified for ``DEBOUNCE``.
@@ -96,35 +102,38 @@ class Notifier:
 
     def _run(self) -> None:
         with QueueConnection() as connection:
-            while queues := self._next():
+            while told := self._next():
                 started = time.monotonic()
                 try:
-                    connection.execute(_NOTIFY, [CHANNEL, _message(queues)])
+                    for message in told:
+                        connection.execute(_NOTIFY, [CHANNEL, message])
                 except (
                     Exception
                 ):  # a wake-up is only a hint, and its thread must outlive every error
                     connection.close()
                     log.warning(
                         LogEvent.NOTIFY_FAILED,
-                        extra={"queues": sorted(queues)},
+                        extra={"messages": told},
                         exc_info=True,
                     )
                 ended = time.monotonic()
                 self._next_at = ended + self._pause(ended - started)
 
-    def _next(self) -> set[str]:
-        """The queues to notify, when it is time to; none once nobody needed it for a while."""
+    def _next(self) -> list[str]:
+        """What to send, when it is time to; nothing once nobody needed it for a while."""
         with self._condition:
             self._condition.wait_for(
-                lambda: self._queues or self._closing.is_set(), IDLE
+                lambda: self._queues or self._cancelled or self._closing.is_set(), IDLE
             )
-            if not self._queues:
+            if not self._queues and not self._cancelled:
                 self._thread = None
-                return set()
+                return []
         self._closing.wait(max(0.0, self._next_at - time.monotonic()))
         with self._condition:
             queues, self._queues = self._queues, set()
-        return queues
+            cancelled, self._cancelled = self._cancelled, set()
+        told = list(messages.of_cancelled(cancelled))
+        return [*told, messages.of_queues(queues)] if queues else told
 
     def _pause(self, seconds: float) -> float:
         """How long to wait after a notification that took so long."""
@@ -134,18 +143,17 @@ class Notifier:
         return min(LONGEST_PAUSE, max(DEBOUNCE, BUSY_SHARE * seconds))
 
 
-def _message(queues: set[str]) -> str:
-    """The queues' names; empty, which means any, where they are too many."""
-    message = ",".join(sorted(queues))
-    return message if len(message.encode()) <= _PAYLOAD_LIMIT else ""
-
-
 _notifier = Notifier()
 
 
 def wake(queues: Iterable[str]) -> None:
     """Have the workers of these queues look for work; see :class:`Notifier`."""
     _notifier.wake(queues)
+
+
+def cancel(leases: Iterable[LeaseKey]) -> None:
+    """Have whoever runs a job under one of these leases told that it is to be cancelled; see :class:`Notifier`."""
+    _notifier.cancel(leases)
 
 
 def take_along() -> bool:

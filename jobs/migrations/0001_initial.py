@@ -39,15 +39,32 @@ $$;
 CREATE TRIGGER job_attempts_truncated_with_their_jobs AFTER TRUNCATE ON jobs
     FOR EACH STATEMENT EXECUTE FUNCTION job_attempts_truncate();
 """
-# Infinity and years that Python does not have could be stored, and would fail whoever reads the row.
-TIMES_CAN_BE_READ = """
-ALTER TABLE jobs ADD CONSTRAINT jobs_times_readable CHECK (
-    run_at BETWEEN '0002-01-01' AND '9998-12-31'
-    AND created_at BETWEEN '0002-01-01' AND '9998-12-31'
-);
-"""
+# Infinity and years that Python does not have could be stored, and would fail whoever reads the row: for one such row a
+# whole batch, list or page. What is null passes.
+TIMES = {
+    "jobs": ["run_at", "created_at", "updated_at", "started_at", "completed_at", "lease_until", "cancel_requested_at"],
+    "job_attempts": ["started_at", "finished_at"],
+    "job_runners": ["next_run_at", "last_started_at", "last_finished_at"],
+    "job_workers": ["started_at", "beat_at"],
+}
+TIMES_CAN_BE_READ = "".join(
+    f"ALTER TABLE {table} ADD CONSTRAINT {table}_times_readable CHECK ("
+    + " AND ".join(f"{column} BETWEEN '0002-01-01' AND '9998-12-31'" for column in columns)
+    + ");"
+    for table, columns in TIMES.items()
+)
 PAYLOAD_IS_AN_OBJECT = """
 ALTER TABLE jobs ADD CONSTRAINT jobs_payload_is_object CHECK (jsonb_typeof(payload) = 'object');
+"""
+# Far above what enqueue and the workers write. What is larger would fill the memory of whoever reads it, and from some 170 MB
+# on a payload may be one that cannot be turned into text at all. Both sizes are known without reading the value.
+SIZES_ARE_BOUNDED = """
+ALTER TABLE jobs ADD CONSTRAINT jobs_sizes_bounded CHECK (
+    pg_column_size(payload) <= 64000000 AND octet_length(last_error) <= 100000
+);
+ALTER TABLE job_attempts ADD CONSTRAINT job_attempts_sizes_bounded CHECK (
+    octet_length(error) <= 100000 AND octet_length(traceback) <= 500000
+);
 """
 
 
@@ -127,9 +144,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 'db_table': 'jobs',
-                'permissions': [('retry_job', 'Can retry dead and cancelled jobs'), ('cancel_job', 'Can cancel pending jobs'), ('run_now_job', 'Can make pending jobs due now')],
+                'permissions': [('retry_job', 'Can retry dead and cancelled jobs'), ('cancel_job', 'Can cancel pending and running jobs'), ('run_now_job', 'Can make pending jobs due now')],
                 'indexes': [models.Index(condition=models.Q(('status', 'pending')), fields=['queue', 'priority', 'run_at', 'id'], name='jobs_due'), models.Index(condition=models.Q(('status', 'running')), fields=['id'], name='jobs_running'), models.Index(condition=models.Q(('ref_id__isnull', False)), fields=['ref_id'], name='jobs_ref_id'), models.Index(condition=models.Q(('completed_at__isnull', False)), fields=['status', 'completed_at'], name='jobs_finished')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ('pending', 'running')), ('unique_key__isnull', False)), fields=('unique_key',), name='jobs_unique_key_live'), models.CheckConstraint(condition=models.Q(('priority__in', [0, 1, 2, 3])), name='jobs_priority_known'), models.CheckConstraint(condition=models.Q(('attempts__gte', 0)), name='jobs_attempts_not_negative'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='jobs_max_attempts_positive'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status__in', ('completed', 'dead', 'cancelled'))), models.Q(('completed_at__isnull', True), ('status__in', ('pending', 'running'))), _connector='OR'), name='jobs_completed_at_set_when_terminal'), models.CheckConstraint(condition=models.Q(models.Q(('lease_until__isnull', False), ('status', 'running')), models.Q(models.Q(('status', 'running'), _negated=True), ('lease_until__isnull', True)), _connector='OR'), name='jobs_lease_set_when_running')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ('pending', 'running')), ('unique_key__isnull', False)), fields=('unique_key',), name='jobs_unique_key_live'), models.CheckConstraint(condition=models.Q(('priority__in', [0, 1, 2, 3])), name='jobs_priority_known'), models.CheckConstraint(condition=models.Q(('attempts__gte', 0)), name='jobs_attempts_not_negative'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='jobs_max_attempts_positive'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', False), ('status__in', ('completed', 'dead', 'cancelled'))), models.Q(('completed_at__isnull', True), ('status__in', ('pending', 'running'))), _connector='OR'), name='jobs_completed_at_set_when_terminal'), models.CheckConstraint(condition=models.Q(models.Q(('lease_until__isnull', False), ('status', 'running')), models.Q(models.Q(('status', 'running'), _negated=True), ('lease_until__isnull', True)), _connector='OR'), name='jobs_lease_set_when_running'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'pending'), _negated=True), ('cancel_requested_at__isnull', True), _connector='OR'), name='jobs_pending_without_cancel_request')],
             },
         ),
         migrations.CreateModel(
@@ -153,4 +170,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(ATTEMPTS_GO_WITH_THEIR_JOB, migrations.RunSQL.noop),
         migrations.RunSQL(TIMES_CAN_BE_READ, migrations.RunSQL.noop),
         migrations.RunSQL(PAYLOAD_IS_AN_OBJECT, migrations.RunSQL.noop),
+        migrations.RunSQL(SIZES_ARE_BOUNDED, migrations.RunSQL.noop),
     ]

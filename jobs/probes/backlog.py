@@ -18,7 +18,11 @@ LONGEST_LAG = dt.timedelta(minutes=5)
 """From here on the workers do not keep up."""
 
 RECENT = dt.timedelta(hours=24)
+LONG_RUN = dt.timedelta(hours=1)
+"""From here on a job that runs is named."""
+
 _GROUPS_SHOWN = 5
+_LONG_SHOWN = 5
 _COUNTED = 10_000
 
 
@@ -47,6 +51,28 @@ def _longest_running() -> str:
         return "none is running"
     job_type, pk, worker, ran = longest
     return f"the longest-running is {job_type} {pk}, for {duration(ran)} in {worker}"
+
+
+@probe("long_running")
+def long_running() -> Iterator[Finding]:
+    """No job runs for so long that it may hang."""
+    age = Now() - F("started_at")
+    running = Job.objects.running().order_by("started_at")
+    long = running.filter(started_at__lt=Now() - LONG_RUN)
+    shown = long.values_list("type", "pk", "leased_by", age)[:_LONG_SHOWN]
+    for job_type, pk, worker, ran in shown:
+        yield warning(
+            f"{job_type} {pk} has been running for {duration(ran)} in {worker}",
+            advice="Where that is not meant, give its type a timeout in @job_handler, which fails what hangs. To ask this "
+            f"one to stop: manage.py jobs cancel {pk}",
+        )
+    if not shown:
+        yield ok(f"none has been running for more than {duration(LONG_RUN)}")
+    elif (more := long.count() - len(shown)) > 0:
+        yield warning(
+            f"{more:,} more have been running for more than {duration(LONG_RUN)}",
+            advice="manage.py jobs list --status running",
+        )
 
 
 @probe("leases")

@@ -33,6 +33,12 @@ def workers() -> Iterator[Finding]:
     else:
         yield _nobody()
     for worker in everyone:
+        if worker.alive and worker.stalled:
+            yield error(
+                f"{worker.name} has stalled: no progress in {', '.join(worker.stalled)}",
+                advice="It ends by itself within a minute or so, for its supervisor to restart. Its log says under "
+                "jobs.module.stalled where the thread hangs.",
+            )
         if not worker.alive:
             yield warning(
                 f"{worker.name} is lost: its last heartbeat was {duration(worker.age)} ago",

@@ -5,4 +5,10 @@ from __future__ import annotations
 from acw.settings import *  # noqa: F403 - they are the settings of the processes under test
 from acw.settings import INSTALLED_APPS
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.acceptance.held"]
+INSTALLED_APPS = [
+    *INSTALLED_APPS,
+    "tests.acceptance.held",
+    "tests.acceptance.hung",
+    "tests.acceptance.unwanted",
+    "tests.acceptance.fatal",
+]

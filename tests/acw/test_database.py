@@ -26,9 +26,33 @@ def test_a_url_becomes_djangos_entry():
 
 
 def test_several_hosts_are_handed_to_libpq():
-    entry = parse("postgresql://h1:5432,h2:5433/acw?target_session_attrs=read-write")
+    entry = parse("postgresql://h1:5432,h2:5433/acw")
     assert (entry["HOST"], entry["PORT"]) == ("h1,h2", "5432,5433")
-    assert entry["OPTIONS"]["target_session_attrs"] == "read-write"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h1,h2/acw",
+        "postgresql:///acw?host=/run/a,/run/b&port=5432,5432",
+        "postgresql:///acw?hostaddr=192.0.2.1,192.0.2.2",
+    ],
+)
+def test_of_several_hosts_the_one_that_takes_writes_is_meant(url: str):
+    assert parse(url)["OPTIONS"]["target_session_attrs"] == "read-write"
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("postgresql://h1,h2/acw?target_session_attrs=primary", "primary"),
+        ("postgresql://h1,h2/acw?target_session_attrs=any", "any"),
+        ("postgresql://h1/acw", None),
+        ("postgresql:///acw", None),
+    ],
+)
+def test_which_host_is_meant_is_otherwise_as_the_url_says(url: str, wanted: str | None):
+    assert parse(url)["OPTIONS"].get("target_session_attrs") == wanted
 
 
 def test_a_socket_directory_may_be_the_host():

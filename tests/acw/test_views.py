@@ -5,6 +5,8 @@ from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client, override_settings
 
+from tests.jobs.factories import WorkerProcessFactory
+
 
 def test_healthz_asks_no_database(client: Client):
     response = client.get("/healthz")
@@ -28,6 +30,28 @@ def test_readyz_says_how_many_migrations_are_missing(client: Client):
         503,
         b"1 migrations are not applied\n",
     )
+
+
+@pytest.mark.django_db
+def test_readyz_names_the_worker_of_this_host_that_has_stalled_and_in_what(
+    client: Client,
+):
+    WorkerProcessFactory(name="w1", stalled=["acw-heartbeat", "acw-listener"])
+    WorkerProcessFactory(name="w2")
+    response = client.get("/readyz")
+    assert (response.status_code, response.content) == (
+        503,
+        b"worker w1: no progress in acw-heartbeat, acw-listener\n",
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("other", [{"lost": True}, {"host": "another"}])
+def test_readyz_asks_of_this_hosts_living_workers_only(
+    client: Client, other: dict[str, object]
+):
+    WorkerProcessFactory(stalled=["acw-listener"], **other)
+    assert client.get("/readyz").status_code == 200
 
 
 def test_readyz_without_a_database_gives_no_details(

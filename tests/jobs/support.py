@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 from django.db import connection
@@ -12,10 +16,14 @@ from django.db import connection
 from jobs import claims, leases
 from jobs.claims import Claim
 from jobs.connection import Executes
-from jobs.enqueue import NewJob, enqueue_many
+from jobs.context import JobContext
+from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.identifiers import uuid7
 from jobs.leases import LeasedJob
 from jobs.models import Priority
+from jobs.pool import Pool
+from jobs.registry import job_handler
+from jobs.testing import PATIENCE
 
 
 def claim_for(
@@ -104,3 +112,32 @@ def explain(query: str, parameters: dict[str, Any]) -> str:
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + query, parameters)
         return json.dumps(cursor.fetchone()[0])
+
+
+def somebody_waits_for_a_lock() -> bool:
+    """Whether any session of the server's does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        waits: bool = cursor.fetchone()[0]
+    return waits
+
+
+@contextmanager
+def one_waiting(pool: Pool) -> Iterator[JobContext]:
+    """The context of a handler that the pool runs, which waits until it is told to stop; ends the pool afterwards."""
+    begun: SimpleQueue[JobContext] = SimpleQueue()
+
+    @job_handler("test.waits")
+    def waits(context: JobContext, payload: Any) -> None:
+        begun.put(context)
+        context.wait(dt.timedelta(seconds=PATIENCE))
+        context.check_cancelled()
+
+    enqueue("test.waits")
+    pool.start()
+    try:
+        yield begun.get(timeout=PATIENCE)
+    finally:
+        pool.stop()
+        pool.join(time.monotonic() + PATIENCE)
+        pool.close()

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from jobs.action_result import Result, Skip
+import datetime as dt
+
+from django.utils import timezone
+
+from jobs.action_result import Asked, Result, Skip
 from jobs.identifiers import uuid7
 
 LIVE = "a live job has the key"
@@ -46,3 +50,34 @@ def test_it_counts_each_reason():
 def test_it_says_that_there_is_more_to_do():
     result = Result(participle="retried", done=[uuid7()], unfinished=True)
     assert str(result) == "1 retried; there are more, do it again"
+
+
+def asked(worker: str, *, since: dt.datetime | None = None) -> Asked:
+    return Asked(target=uuid7(), worker=worker, since=since)
+
+
+def test_it_says_where_what_was_asked_to_stop_is_running():
+    result = Result(participle="cancelled", done=[uuid7()], asked=[asked("w1")])
+    assert str(result) == "1 cancelled, 1 asked to stop: it is running on w1"
+
+
+def test_it_does_not_say_that_nothing_was_done_where_something_was_asked():
+    result = Result(participle="cancelled", asked=[asked("w1")])
+    assert str(result) == "1 asked to stop: it is running on w1"
+
+
+def test_it_names_three_of_many_workers_each_once():
+    result = Result(
+        participle="cancelled", asked=[asked(name) for name in ("a", "a", *"bcde")]
+    )
+    assert str(result) == "6 asked to stop: they are running on a, b, c, …"
+
+
+def test_what_was_asked_before_is_told_apart_with_the_earliest_time():
+    now = timezone.now().replace(hour=12)
+    earlier = [asked("b", since=now), asked("b", since=now - dt.timedelta(minutes=9))]
+    result = Result(participle="cancelled", asked=[asked("a"), *earlier])
+    assert str(result) == (
+        "1 asked to stop: it is running on a, 2 asked to stop already, at"
+        f" {now - dt.timedelta(minutes=9):%H:%M} UTC: they are running on b"
+    )

@@ -10,12 +10,10 @@ from django.db import transaction
 from jobs import actions, wakeup
 from jobs.action_result import Result
 from jobs.connection import QueueConnection
-from jobs.events import LogEvent
-from jobs.identifiers import uuid7
+from jobs.messages import Message, read
 from jobs.models import Attempt, Job, Status
-from jobs.signals import operator_acted
 from tests.jobs.auditing import recorded_audit
-from tests.jobs.factories import AttemptFactory, JobFactory
+from tests.jobs.factories import AttemptFactory, JobFactory, ago
 
 ACTOR = "alice"
 
@@ -71,14 +69,6 @@ def test_retry_refuses_what_is_alive_or_done(state: str):
 
 
 @pytest.mark.django_db
-def test_retry_names_what_does_not_exist_and_does_the_rest():
-    job = JobFactory(dead=True)
-    result = actions.retry([uuid7(), job.pk], actor=ACTOR)
-    assert result.done == [job.pk]
-    assert [skip.reason for skip in result.skipped] == [actions.NO_SUCH_JOB]
-
-
-@pytest.mark.django_db
 def test_retry_skips_a_job_whose_key_is_taken_and_does_the_others():
     live = JobFactory(unique_key="k")
     taken = JobFactory(dead=True, unique_key="k")
@@ -97,40 +87,6 @@ def test_of_two_dead_jobs_with_one_key_one_is_retried():
 
 
 @pytest.mark.django_db
-def test_a_job_that_is_named_twice_is_retried_once():
-    job = JobFactory(dead=True)
-    result = retry(job, job)
-    assert (result.done, result.skipped) == ([job.pk], [])
-
-
-@pytest.mark.django_db
-def test_a_queryset_is_taken_as_it_is_filtered():
-    wanted = JobFactory(dead=True, type="test.wanted")
-    JobFactory(dead=True, type="test.other")
-    result = actions.retry(Job.objects.filter(type="test.wanted"), actor=ACTOR)
-    assert result.done == [wanted.pk]
-
-
-@pytest.mark.django_db
-def test_a_large_set_goes_in_batches(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(actions, "BATCH", 2)
-    jobs = [JobFactory(dead=True) for _ in range(5)]
-    result = actions.retry(Job.objects.dead(), actor=ACTOR)
-    assert result.done == [job.pk for job in jobs]
-    assert not result.unfinished
-
-
-@pytest.mark.django_db
-def test_a_time_limit_ends_a_large_set_after_a_batch(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(actions, "BATCH", 2)
-    for _ in range(5):
-        JobFactory(dead=True)
-    result = actions.retry(Job.objects.dead(), actor=ACTOR, time_limit=0)
-    assert (len(result.done), result.unfinished) == (2, True)
-    assert Job.objects.dead().count() == 3
-
-
-@pytest.mark.django_db
 def test_cancel_cancels_pending_jobs():
     job = JobFactory()
     assert str(actions.cancel([job.pk], actor=ACTOR)) == "1 cancelled"
@@ -140,14 +96,52 @@ def test_cancel_cancels_pending_jobs():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("state", ["running", "completed", "dead", "cancelled"])
+def test_cancel_asks_a_running_job_to_stop_and_says_where_it_runs():
+    job = JobFactory(running=True, leased_by="host:1:ab")
+    result = actions.cancel([JobFactory().pk, job.pk, JobFactory().pk], actor=ACTOR)
+    assert str(result) == "2 cancelled, 1 asked to stop: it is running on host:1:ab"
+    before = (job.lease_seq, job.lease_until, job.leased_by)
+    job.refresh_from_db()
+    assert job.status == Status.RUNNING
+    assert job.cancel_requested_at is not None
+    assert (job.lease_seq, job.lease_until, job.leased_by) == before
+
+
+@pytest.mark.django_db
+def test_asking_twice_changes_nothing_and_says_since_when(
+    audited: list[dict[str, Any]],
+):
+    job = JobFactory(running=True, cancel_requested_at=ago(days=1))
+    before = Job.objects.filter(pk=job.pk).values().get()
+    result = actions.cancel([job.pk], actor=ACTOR)
+    when = job.cancel_requested_at.strftime("%H:%M UTC on %Y-%m-%d")
+    assert str(result) == (
+        f"1 asked to stop already, at {when}: it is running on worker-1"
+    )
+    assert Job.objects.filter(pk=job.pk).values().get() == before
+    assert audited == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["completed", "dead", "cancelled"])
 def test_cancel_leaves_every_other_job_alone(state: str):
     job = JobFactory(**{state: True})
     result = actions.cancel([job.pk], actor=ACTOR)
-    assert result.done == []
-    assert f"not {state} ones" in str(result)
+    assert (result.done, result.asked) == ([], [])
+    assert str(result) == (
+        "0 cancelled, 1 skipped: only pending and running jobs can be cancelled,"
+        f" not {state} ones"
+    )
     job.refresh_from_db()
     assert job.status == state
+
+
+@pytest.mark.django_db
+def test_a_retried_job_is_not_to_be_cancelled_any_more():
+    job = JobFactory(cancelled=True, cancel_requested_at=ago(minutes=1))
+    retry(job)
+    job.refresh_from_db()
+    assert (job.status, job.cancel_requested_at) == (Status.PENDING, None)
 
 
 @pytest.mark.django_db
@@ -197,45 +191,21 @@ def test_each_job_is_audited_as_it_was(audited: list[dict[str, Any]]):
 
 
 @pytest.mark.django_db
+def test_a_request_is_audited_with_the_worker_that_it_goes_to(
+    audited: list[dict[str, Any]],
+):
+    job = JobFactory(running=True, leased_by="host:1:ab")
+    actions.cancel([job.pk], actor=ACTOR)
+    (told,) = audited
+    assert (told["action"], told["target"]) == ("job.cancel", f"job:{job.pk}")
+    assert (told["data"]["status"], told["data"]["worker"]) == ("running", "host:1:ab")
+
+
+@pytest.mark.django_db
 def test_every_verb_is_audited_under_its_name(audited: list[dict[str, Any]]):
     actions.cancel([JobFactory().pk], actor=ACTOR)
     actions.run_now([JobFactory(later=True).pk], actor=ACTOR)
     assert [told["action"] for told in audited] == ["job.cancel", "job.run_now"]
-
-
-@pytest.mark.django_db
-def test_what_is_skipped_is_not_audited(audited: list[dict[str, Any]]):
-    retry(JobFactory())
-    assert audited == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_what_cannot_be_audited_does_not_happen(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(actions, "BATCH", 1)
-    first, second = JobFactory(dead=True), JobFactory(dead=True)
-
-    def refuse(*, target: str, **_: Any) -> None:
-        if target == f"job:{second.pk}":
-            raise RuntimeError("no room for the audit")
-
-    operator_acted.connect(refuse)
-    try:
-        with pytest.raises(RuntimeError, match="no room"):
-            actions.retry(Job.objects.dead(), actor=ACTOR)
-    finally:
-        operator_acted.disconnect(refuse)
-    statuses = dict(Job.objects.values_list("pk", "status"))
-    assert statuses == {first.pk: Status.PENDING, second.pk: Status.DEAD}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_it_is_logged_after_the_commit(caplog: pytest.LogCaptureFixture):
-    caplog.set_level("INFO")
-    job = JobFactory(dead=True)
-    with transaction.atomic():
-        retry(job)
-        assert LogEvent.OPERATOR_ACTION not in caplog.messages
-    assert LogEvent.OPERATOR_ACTION in caplog.messages
 
 
 @pytest.mark.django_db(transaction=True)
@@ -248,4 +218,16 @@ def test_the_workers_of_the_queue_are_woken(verb: str):
         listening.execute(f"LISTEN {wakeup.CHANNEL}", [])
         getattr(actions, verb)([job.pk], actor=ACTOR)
         (notified,) = listening.raw().notifies(timeout=10, stop_after=1)
-    assert notified.payload == "mine"
+    assert read(notified.payload).queues == ("mine",)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_worker_of_a_running_job_is_told_after_the_commit():
+    pending, running = JobFactory(), JobFactory(running=True, lease_seq=7)
+    with QueueConnection() as listening:
+        listening.execute(f"LISTEN {wakeup.CHANNEL}", [])
+        with transaction.atomic():
+            actions.cancel([pending.pk, running.pk], actor=ACTOR)
+            assert list(listening.raw().notifies(timeout=0)) == []
+        (notified,) = listening.raw().notifies(timeout=10, stop_after=1)
+    assert read(notified.payload) == Message(cancelled=frozenset({(running.pk, 7)}))

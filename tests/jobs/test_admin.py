@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -42,6 +44,14 @@ class TestList:
         assert "task-7" in html
         assert ">5/5<" in html
         assert ">OSError: full</span>" in html
+
+    def test_those_that_were_asked_to_stop_are_found(self, admin_client: Client):
+        JobFactory(running=True)
+        JobFactory(cancelled=True, cancel_requested_at=Now())
+        asked = JobFactory(running=True, cancel_requested_at=Now())
+        response = admin_client.get(LIST, {"stop": "asked"})
+        assert rows(response) == [asked.pk]
+        assert ">asked to stop</span>" in response.content.decode()
 
     @pytest.mark.parametrize("name", ["status", "type", "queue"])
     def test_filters(self, admin_client: Client, name: str):
@@ -161,6 +171,21 @@ class TestPage:
         assert html.index("error 3") < html.index("error 2")
         assert "error 1" not in html
 
+    def test_it_says_since_when_a_running_job_is_asked_to_stop(
+        self, admin_client: Client
+    ):
+        asked_at = dt.datetime(2031, 2, 3, 14, 3, tzinfo=dt.UTC)
+        job = JobFactory(running=True, cancel_requested_at=asked_at)
+        html = admin_client.get(page(job)).content.decode()
+        assert '<span class="state state-busy">asked to stop</span>' in html
+        shown = html.partition("Cancel requested at")[2].partition("</div>")[0]
+        assert "2031-02-03 14:03:00" in shown
+
+    def test_one_that_has_ended_is_not_asked_any_more(self, admin_client: Client):
+        job = JobFactory(cancelled=True, cancel_requested_at=Now())
+        html = admin_client.get(page(job)).content.decode()
+        assert ">asked to stop</span>" not in html
+
     def test_whoever_may_only_view_jobs_sees_their_attempts(self):
         attempt = AttemptFactory(error="OSError: full")
         html = client_with("view_job").get(page(attempt.job)).content.decode()
@@ -175,12 +200,13 @@ class TestPage:
         [
             ({}, ["cancel"]),
             ({"later": True}, ["run_now", "cancel"]),
-            ({"running": True}, []),
+            ({"running": True}, ["cancel"]),
+            ({"running": True, "cancel_requested_at": Now()}, []),
             ({"completed": True}, []),
             ({"dead": True}, ["retry"]),
             ({"cancelled": True}, ["retry"]),
         ],
-        ids=["due", "later", "running", "completed", "dead", "cancelled"],
+        ids=["due", "later", "running", "asked", "completed", "dead", "cancelled"],
     )
     def test_the_buttons_are_those_that_apply(
         self, admin_client: Client, state: dict[str, bool], verbs: list[str]
@@ -188,7 +214,8 @@ class TestPage:
         response = admin_client.get(page(JobFactory(**state)))
         assert [verb["name"] for verb in response.context["verbs"]] == verbs
 
-    @pytest.mark.parametrize("missing", ["0199", "01999999-0000-7000-8000-000000000000"]
+    @pytest.mark.parametrize(
+        "missing", ["0199", "01999999-0000-7000-8000-000000000000"]
     )
     def test_a_job_that_does_not_exist_leads_home(
         self, admin_client: Client, missing: str

@@ -117,6 +117,14 @@ class TestWorkers:
         assert '<span class="state state-bad">lost</span>' in html
         assert ">1h ago<" in html
 
+    def test_one_that_has_stalled_names_what_in_it(self, admin_client: Client):
+        process = WorkerProcessFactory(stalled=["acw-listener", HOSTILE])
+        html = admin_client.get(WORKERS).content.decode()
+        assert '<span class="state state-bad">stalled</span>' in html
+        html = admin_client.get(page(process)).content.decode()
+        assert "acw-listener, " in html
+        assert HOSTILE not in html
+
     def test_the_page_has_queues_and_types(self, admin_client: Client):
         process = WorkerProcessFactory(queues=["default", "mail"], types=["test.noop"])
         html = admin_client.get(page(process)).content.decode()

@@ -7,7 +7,7 @@ from django.contrib import messages as levels
 from django.test import Client
 from django.urls import reverse
 
-from jobs import actions, admin_verbs
+from jobs import admin_verbs, verbs
 from jobs.models import Job, Status
 from tests.jobs.auditing import recorded_audit
 from tests.jobs.browsing import USERNAME, client_with, messages
@@ -131,7 +131,7 @@ class TestAllThatMatch:
     def test_it_goes_beyond_one_page(
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(actions, "BATCH", 20)
+        monkeypatch.setattr(verbs, "BATCH", 20)
         JobFactory.create_batch(70, dead=True)
         form = self.form(confirmed="1")
         del form["index"]
@@ -142,7 +142,7 @@ class TestAllThatMatch:
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(admin_verbs, "TIME_LIMIT", 0.0)
-        monkeypatch.setattr(actions, "BATCH", 2)
+        monkeypatch.setattr(verbs, "BATCH", 2)
         JobFactory.create_batch(5, dead=True)
         response = admin_client.post(
             f"{LIST}?status=dead", self.form(confirmed="1"), follow=True
@@ -154,6 +154,23 @@ class TestAllThatMatch:
         client = client_with("view_job", "cancel_job")
         client.post(f"{LIST}?status=dead", self.form(confirmed="1"))
         assert Job.objects.dead().count() == 1
+
+
+def test_cancelling_all_that_match_says_what_happens_to_running_ones(
+    admin_client: Client,
+):
+    running = JobFactory(running=True)
+    JobFactory()
+    form = {"action": "cancel", "select_across": "1", "index": "0"}
+    form["_selected_action"] = str(running.pk)
+    asked = admin_client.post(LIST, form)
+    assert "Running ones are asked to stop" in asked.content.decode()
+    response = admin_client.post(LIST, asked.context["fields"], follow=True)
+    assert messages(response) == [
+        "1 cancelled, 1 asked to stop: it is running on worker-1"
+    ]
+    running.refresh_from_db()
+    assert running.cancel_requested_at is not None
 
 
 class TestTelling:
@@ -170,6 +187,13 @@ class TestTelling:
     def test_some_skipped(self, admin_client: Client):
         jobs = JobFactory(dead=True), JobFactory(running=True)
         assert self.level(admin_client, *jobs) == levels.WARNING
+
+    def test_asked_to_stop(self, admin_client: Client):
+        response = admin_client.post(
+            button(JobFactory(running=True), "cancel"), follow=True
+        )
+        (message,) = response.context["messages"]
+        assert int(message.level) == levels.SUCCESS
 
     def test_all_skipped(self, admin_client: Client):
         assert self.level(admin_client, JobFactory(running=True)) == levels.ERROR

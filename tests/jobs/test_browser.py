@@ -84,3 +84,21 @@ def test_all_jobs_that_match_the_filter_are_retried_after_a_confirmation(
     assert told(browser) == "60 retried"
     assert Job.objects.pending().count() == 60
     assert "status=dead" in browser.current_url
+
+
+def test_a_running_job_is_asked_to_stop_by_its_button(
+    site: str, browser: webdriver.Chrome
+):
+    job = JobFactory(running=True, leased_by="host:1:ab")
+    browser.get(f"{site}/admin/jobs/job/{job.pk}/change/")
+    browser.find_element(By.XPATH, "//button[normalize-space()='Cancel']").click()
+    assert told(browser) == "1 asked to stop: it is running on host:1:ab"
+    badges = browser.find_elements(By.CSS_SELECTOR, ".field-status_badge .state")
+    assert [badge.text for badge in badges] == ["running", "asked to stop"]
+    assert browser.find_elements(By.CSS_SELECTOR, ".object-tools .verb") == []
+    job.refresh_from_db()
+    assert job.cancel_requested_at is not None
+    asked = browser.find_element(By.CSS_SELECTOR, ".field-cancel_requested_at")
+    assert f"{job.cancel_requested_at:%H:%M}" in asked.text
+    browser.get(f"{site}/admin/jobs/job/?stop=asked")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#result_list tbody tr")) == 1

@@ -7,10 +7,17 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from jobs.command_line import OperatorCommand, actor
+from jobs import command_line
+from jobs.command_line import (
+    OperatorCommand,
+    Subcommand,
+    actor,
+    add_subcommand,
+    subcommands,
+)
 
 
 class Failing(OperatorCommand):
@@ -54,3 +61,38 @@ def test_other_errors_keep_their_traceback():
     command.error = KeyError("x")
     with pytest.raises(KeyError):
         call_command(command)
+
+
+def greet(command: BaseCommand, options: dict[str, Any]) -> None:
+    command.stdout.write(f"Hello {options['name']}")
+
+
+def greeting() -> Subcommand:
+    return Subcommand(
+        name="greet",
+        help="say hello",
+        add_arguments=lambda parser: parser.set_defaults(name="Ada"),
+        run=greet,
+    )
+
+
+@pytest.fixture
+def added(monkeypatch: pytest.MonkeyPatch) -> Subcommand:
+    monkeypatch.setattr(command_line, "_subcommands", {})
+    command = greeting()
+    add_subcommand(command)
+    return command
+
+
+def test_what_is_added_is_a_verb_of_jobs(
+    added: Subcommand, capsys: pytest.CaptureFixture[str]
+):
+    assert subcommands() == {"greet": added}
+    call_command("jobs", "greet")
+    assert capsys.readouterr().out == "Hello Ada\n"
+
+
+def test_another_under_the_same_name_is_refused(added: Subcommand):
+    add_subcommand(added)
+    with pytest.raises(ValueError, match="greet"):
+        add_subcommand(greeting())

@@ -83,3 +83,18 @@ def test_a_duration_has_two_units_at_most(value: dt.timedelta | None, text: str)
 def test_a_summary_is_counts_with_their_names():
     counts = {"returned": 3, "workers_forgotten": 0}
     assert display.summary(counts) == "3 returned, 0 workers forgotten"
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "shown"),
+    [
+        ("running", False, "running"),
+        ("running", True, "running, asked to stop"),
+        ("cancelled", True, "cancelled"),
+    ],
+)
+def test_a_state_says_that_a_running_job_was_asked_to_stop(
+    status: str, asked: bool, shown: str
+):
+    at = dt.datetime(2031, 2, 3, tzinfo=dt.UTC) if asked else None
+    assert display.state(status, at) == shown

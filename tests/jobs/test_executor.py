@@ -7,17 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from pytest_django import Settings
 
 from jobs import registry
 from jobs.context import JobContext
-from jobs.exceptions import LeaseLost, Permanent, Snooze
+from jobs.exceptions import Cancelled, LeaseLost, Permanent, Snooze
+from jobs.execution import Execution
 from jobs.handler_connections import HandlerConnections
 from jobs.models import Status
 from jobs.outcomes import COMPLETED, LONGEST_DELAY, Outcome
-from jobs.thread import Execution
 from tests.jobs.support import leased_job
 
 # An execution tidies this thread's connections, whoever has opened them.
@@ -182,7 +183,10 @@ def test_a_transaction_left_open_is_rolled_back_and_the_next_handler_works() -> 
         with connection.cursor() as cursor:
             cursor.execute("CREATE TABLE left_open ()")
 
-    run(leave_open)
+    outcome = run(leave_open)
+    assert outcome is not None
+    assert outcome.status == Status.PENDING
+    assert "TransactionMisused: a transaction was left open" in (outcome.error or "")
     assert not connection.in_atomic_block
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('left_open')")
@@ -196,11 +200,60 @@ def test_autocommit_left_off_is_rolled_back() -> None:
         with connection.cursor() as cursor:
             cursor.execute("CREATE TABLE left_off ()")
 
-    run(leave_off)
+    outcome = run(leave_off, attempts=5)
+    assert outcome is not None
+    assert outcome.status == Status.DEAD
+    assert "TransactionMisused" in (outcome.error or "")
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('left_off')")
         assert cursor.fetchone() == (None,)
     assert transaction.get_autocommit()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("boom"), (Status.PENDING, "ValueError: boom")),
+        (Permanent("never"), (Status.DEAD, "Permanent: never")),
+        (Snooze(SECOND), (Status.PENDING, None)),
+    ],
+    ids=["error", "permanent", "snooze"],
+)
+def test_what_a_handler_raises_is_told_and_not_the_transaction_that_it_left(
+    error: Exception, expected: tuple[str, str | None]
+) -> None:
+    def leave_open(context: JobContext, payload: Any) -> None:
+        transaction.atomic().__enter__()
+        raise error
+
+    outcome = run(leave_open)
+    assert outcome is not None
+    assert (outcome.status, outcome.error) == expected
+    assert not connection.in_atomic_block
+
+
+@pytest.mark.django_db(transaction=True)
+def test_after_a_failover_the_next_handler_has_a_new_connection(
+    settings: Settings,
+) -> None:
+    """Whatever the handler made of the error that told of it."""
+    before = []
+
+    def meet_it(context: JobContext, payload: Any) -> None:
+        with connection.cursor() as cursor:
+            before.append(connection.connection)
+            cursor.execute("SET default_transaction_read_only = on")
+        try:
+            connection.connection.execute("CREATE TABLE refused ()")
+        except psycopg.Error as error:
+            raise RuntimeError("no luck") from error
+
+    outcome = run(meet_it)
+    assert outcome is not None
+    assert outcome.error == "RuntimeError: no luck"
+    assert connection.connection is None
+    assert before[0].closed
 
 
 @pytest.mark.django_db(transaction=True)
@@ -264,3 +317,14 @@ def test_no_delay_that_is_asked_for_can_break_the_worker(error: Exception) -> No
     assert outcome is not None
     assert outcome.status == Status.PENDING
     assert outcome.delay <= LONGEST_DELAY
+
+
+def test_a_handler_that_finds_its_job_unwanted_cancels_it() -> None:
+    outcome = run(raising(Cancelled("the order is withdrawn")), attempts=5)
+    assert outcome is not None
+    assert (outcome.status, outcome.error, outcome.refund) == (
+        Status.CANCELLED,
+        "Cancelled: the order is withdrawn",
+        False,
+    )
+    assert "raise error" in (outcome.traceback or "")

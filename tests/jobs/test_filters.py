@@ -7,7 +7,13 @@ from django.contrib import admin
 from django.test import RequestFactory
 
 from jobs.admin import JobAdmin
-from jobs.filters import NameFilter, QueueFilter, StatusFilter, TypeFilter
+from jobs.filters import (
+    NameFilter,
+    QueueFilter,
+    StatusFilter,
+    StopFilter,
+    TypeFilter,
+)
 from jobs.models import Job
 from tests.jobs.factories import JobFactory, WorkerProcessFactory
 
@@ -81,3 +87,19 @@ def test_without_a_choice_nothing_is_filtered():
     job = JobFactory()
     _, jobs = made(TypeFilter)
     assert list(jobs) == [job]
+
+
+def test_those_asked_to_stop_are_sought_among_the_running_ones():
+    request = RequestFactory().get("/")
+    chosen = StopFilter(request, {"stop": ["asked"]}, Job, JobAdmin(Job, admin.site))
+    jobs = chosen.queryset(request, Job.objects.all())
+    assert "'running'" in str(jobs.query) or "= running" in str(jobs.query)
+    assert "cancel_requested_at" in str(jobs.query)
+
+
+def test_no_cancellation_chosen_leaves_all_jobs():
+    request = RequestFactory().get("/")
+    chosen = StopFilter(request, {}, Job, JobAdmin(Job, admin.site))
+    assert [name for name, _ in chosen.lookup_choices] == ["asked"]
+    job = JobFactory()
+    assert list(chosen.queryset(request, Job.objects.all())) == [job]

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from jobs import claims, outcomes
 from jobs.connection import QueueConnection, TransactionConnection
@@ -324,3 +325,33 @@ def test_one_row_that_cannot_be_completed_does_not_hold_up_the_others(
     assert list(left) == [leased[1].id, ids[3]]
     failed = [r for r in caplog.records if r.msg == LogEvent.FINISH_FAILED]
     assert [record.job_id for record in failed] == [leased[1].id]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        outcomes.retry(SECOND, error="x"),
+        outcomes.dead("x"),
+        outcomes.snooze(SECOND),
+        outcomes.NOT_BEGUN,
+        outcomes.cancelled("x"),
+    ],
+    ids=["failed", "dead", "snoozed", "not begun", "cancelled"],
+)
+def test_a_job_that_was_asked_to_stop_ends_cancelled_and_no_death_is_announced(
+    transaction_connection: TransactionConnection,
+    batch: list[LeasedJob],
+    caplog: pytest.LogCaptureFixture,
+    connected: Connect,
+    outcome: outcomes.Outcome,
+) -> None:
+    told: list[Any] = []
+    connected(lambda **kwargs: told.append(kwargs))
+    Job.objects.filter(pk=batch[0].id).update(cancel_requested_at=Now())
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        write(transaction_connection, [(batch[0], outcome)], worker="w1")
+    assert statuses() == [Status.CANCELLED, Status.RUNNING, Status.RUNNING]
+    (record,) = caplog.records
+    assert (record.msg, record.levelname) == (LogEvent.CANCELLED, "INFO")
+    assert record.error == outcome.error  # type: ignore[attr-defined]
+    assert told == []

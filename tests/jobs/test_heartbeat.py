@@ -2,18 +2,22 @@ from __future__ import annotations
 
 import datetime as dt
 
+import psycopg
 import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
 from jobs import claims
+from jobs.bounded import NoAnswerError
 from jobs.connection import QueueConnection
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.heartbeat import Heartbeat, alive_within, beat_interval
-from jobs.models import Job, WorkerProcess
+from jobs.models import Job, Status, WorkerProcess
 from jobs.pool import Pool
+from jobs.presence import Presence
 from jobs.selection import Queues
-from tests.jobs.support import claim_for
+from jobs.testing import PATIENCE, wait_until
+from tests.jobs.support import claim_for, one_waiting
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -29,9 +33,10 @@ def heartbeat(pool: Pool) -> Heartbeat:
 
 
 @pytest.fixture(autouse=True)
-def closed(heartbeat: Heartbeat) -> object:
+def closed(pool: Pool, heartbeat: Heartbeat) -> object:
     yield
     heartbeat._connection.close()
+    pool.close()
 
 
 def hold(pool: Pool, connection: QueueConnection) -> None:
@@ -89,3 +94,74 @@ def test_a_lease_sees_several_beats(settings: Settings) -> None:
     assert beat_interval(dt.timedelta(seconds=5)) == dt.timedelta(seconds=1)
     assert beat_interval(dt.timedelta(days=1)) == dt.timedelta(seconds=20)
     assert alive_within() == dt.timedelta(seconds=60)
+
+
+def test_a_beat_gives_back_what_is_to_be_cancelled_and_has_not_begun(
+    pool: Pool, heartbeat: Heartbeat, queue_connection: QueueConnection
+) -> None:
+    enqueue_many([NewJob(type="test.noop") for _ in range(2)])
+    hold(pool, queue_connection)
+    unwanted, wanted = pool.held()
+    Job.objects.filter(pk=unwanted.id).update(cancel_requested_at=Now())
+    heartbeat.beat()
+    pool.flush()
+    assert pool.held() == [wanted]
+    job = Job.objects.get(pk=unwanted.id)
+    assert (job.status, job.attempts) == (Status.CANCELLED, 0)
+
+
+def test_a_beat_tells_the_handler_that_its_job_is_to_be_cancelled(
+    pool: Pool, heartbeat: Heartbeat
+) -> None:
+    with one_waiting(pool) as context:
+        heartbeat.beat()
+        before = context.should_stop
+        Job.objects.update(cancel_requested_at=Now())
+        heartbeat.beat()
+        wait_until(
+            lambda: Job.objects.get().status == Status.CANCELLED, "it is cancelled"
+        )
+    assert not before
+    assert Job.objects.get().last_error.startswith(
+        "cancelled by an operator while it ran: Cancelled: "
+    )
+
+
+def test_who_waits_for_a_lock_on_the_jobs_is_not_lost(
+    pool: Pool,
+    heartbeat: Heartbeat,
+    queue_connection: QueueConnection,
+    second_connection: QueueConnection,
+    settings: Settings,
+) -> None:
+    enqueue("test.noop")
+    hold(pool, queue_connection)
+    settings.JOBS_STALL_AFTER = dt.timedelta(milliseconds=200)
+    with second_connection.raw().transaction():
+        second_connection.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE", [])
+        with pytest.raises(NoAnswerError):
+            heartbeat.beat()
+    assert WorkerProcess.objects.alive(alive_within()).exists()
+
+
+def test_a_try_in_an_outage_is_progress(
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(self: object) -> None:
+        raise psycopg.OperationalError("no route")
+
+    monkeypatch.setattr("jobs.connection.QueueConnection.raw", away)
+    heartbeat.start()
+    wait_until(lambda: heartbeat.progress.count > 5, "several tries")
+    heartbeat.stop()
+    heartbeat.join(PATIENCE)
+    assert heartbeat.error is None
+
+
+def test_what_has_stalled_is_told_with_each_beat(pool: Pool) -> None:
+    presence = Presence(pool)
+    presence.stalled = ("acw-listener",)
+    heartbeat = Heartbeat(pool, presence)
+    heartbeat.beat()
+    heartbeat._connection.close()
+    assert WorkerProcess.objects.get().stalled == ["acw-listener"]

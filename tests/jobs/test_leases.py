@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db.models.functions import Now
@@ -8,7 +9,9 @@ from django.utils import timezone
 
 from jobs import claims, leases, outcomes
 from jobs.connection import QueueConnection, TransactionConnection
+from jobs.leases import LeasedJob
 from jobs.models import Attempt, Job, Status
+from jobs.testing import wait_until
 from tests.jobs.support import (
     add,
     claim_for,
@@ -16,6 +19,7 @@ from tests.jobs.support import (
     complete,
     explain,
     rows_of_every_kind,
+    somebody_waits_for_a_lock,
 )
 
 MINUTE = dt.timedelta(minutes=1)
@@ -58,11 +62,10 @@ class TestFencing:
         ):
             assert (
                 leases.finish(transaction_connection, [(stale, outcome)], worker="w1")
-                == set()
+                == {}
             )
-        assert leases.extend(transaction_connection, [stale], 60 * MINUTE) == {
-            stale.key
-        }
+        news = leases.extend(transaction_connection, [stale], 60 * MINUTE)
+        assert news == ({stale.key}, set())
         assert Job.objects.values().get() == before
         assert Attempt.objects.count() == 0
         assert complete(transaction_connection, current) == {current.id}
@@ -81,7 +84,7 @@ class TestFencing:
             leases.finish(
                 transaction_connection, [(leased, outcomes.dead("x"))], worker="w"
             )
-            == set()
+            == {}
         )
         assert Job.objects.get().status == status
 
@@ -142,6 +145,133 @@ class TestFinish:
         assert Attempt.objects.get().number == 1
 
 
+class TestCancelRequested:
+    """What an operator has asked for is decided where the outcome is written: the worker need not have heard of it."""
+
+    @pytest.fixture
+    def leased(self, transaction_connection: TransactionConnection) -> LeasedJob:
+        add(unique_key="k")
+        leased = claim_one(transaction_connection)
+        Job.objects.update(cancel_requested_at=Now())
+        return leased
+
+    @pytest.mark.parametrize(
+        ("outcome", "error"),
+        [
+            (outcomes.retry(MINUTE, error="ValueError: x"), "it ran: ValueError: x"),
+            (outcomes.dead("Permanent: x"), "it ran: Permanent: x"),
+            (outcomes.cancelled("Cancelled: x"), "it ran: Cancelled: x"),
+            (outcomes.interrupted("interrupted: x"), "it ran: interrupted: x"),
+            (outcomes.snooze(MINUTE), "a worker held it"),
+            (outcomes.NOT_BEGUN, "a worker held it"),
+        ],
+        ids=["failed", "permanent", "cancelled", "interrupted", "snoozed", "not begun"],
+    )
+    def test_whatever_is_not_completed_is_cancelled(
+        self,
+        transaction_connection: TransactionConnection,
+        leased: LeasedJob,
+        outcome: outcomes.Outcome,
+        error: str,
+    ) -> None:
+        before = Job.objects.get()
+        written = leases.finish(
+            transaction_connection, [(leased, outcome)], worker="w1"
+        )
+        assert written == {leased.id: Status.CANCELLED}
+        job = Job.objects.get()
+        assert job.status == Status.CANCELLED
+        assert job.last_error == f"cancelled by an operator while {error}"
+        assert job.completed_at is not None
+        assert (job.leased_by, job.lease_until) == (None, None)
+        assert job.run_at == before.run_at
+        assert job.attempts == (0 if outcome.refund else 1)
+        assert job.cancel_requested_at == before.cancel_requested_at
+
+    def test_an_attempt_that_failed_is_kept_as_it_was(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        outcome = outcomes.retry(MINUTE, error="ValueError: x", traceback="trace")
+        leases.finish(transaction_connection, [(leased, outcome)], worker="w1")
+        attempt = Attempt.objects.get()
+        assert (attempt.number, attempt.error) == (1, "ValueError: x")
+        assert attempt.traceback == "trace"
+
+    def test_its_key_is_free(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        leases.finish(
+            transaction_connection, [(leased, outcomes.snooze(MINUTE))], worker="w1"
+        )
+        assert add(unique_key="k") != [leased.id]
+
+    def test_what_completes_all_the_same_is_completed(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        assert complete(transaction_connection, leased) == {leased.id}
+        assert Job.objects.get().status == Status.COMPLETED
+
+    def test_also_where_it_is_written_with_others(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        done = [(leased, outcomes.COMPLETED)]
+        written = leases.finish(transaction_connection, done, worker="w1")
+        assert written == {leased.id: Status.COMPLETED}
+
+    def test_a_stale_worker_cancels_nothing(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        Job.objects.update(lease_seq=7)
+        outcome = outcomes.retry(MINUTE, error="x")
+        assert (
+            leases.finish(transaction_connection, [(leased, outcome)], worker="w1")
+            == {}
+        )
+        assert Job.objects.get().status == Status.RUNNING
+
+    def test_it_is_news_with_every_beat(
+        self, transaction_connection: TransactionConnection, leased: LeasedJob
+    ) -> None:
+        add()
+        other = claim_one(transaction_connection)
+        for _ in range(2):
+            news = leases.extend(transaction_connection, [leased, other], MINUTE)
+            assert news == (set(), {leased.key})
+
+    def test_a_request_that_comes_while_the_outcome_is_written_is_heeded(
+        self, queue_connection: QueueConnection, second_connection: QueueConnection
+    ) -> None:
+        add()
+        leased = claim_one(queue_connection)
+        second_connection.execute("BEGIN", [])
+        second_connection.execute(
+            "UPDATE jobs SET cancel_requested_at = now() WHERE id = %s", [leased.id]
+        )
+        outcome = outcomes.retry(MINUTE, error="x")
+        with ThreadPoolExecutor(1) as threads:
+            writing = threads.submit(
+                leases.finish, queue_connection, [(leased, outcome)], worker="w1"
+            )
+            wait_until(somebody_waits_for_a_lock, "the outcome waits for the request")
+            second_connection.execute("COMMIT", [])
+            assert writing.result(20) == {leased.id: Status.CANCELLED}
+        assert Job.objects.get().status == Status.CANCELLED
+
+
+def test_a_handler_may_cancel_its_job_though_nobody_asked(
+    transaction_connection: TransactionConnection,
+) -> None:
+    add()
+    leased = claim_one(transaction_connection)
+    outcome = outcomes.cancelled("Cancelled: withdrawn", "trace")
+    written = leases.finish(transaction_connection, [(leased, outcome)], worker="w1")
+    assert written == {leased.id: Status.CANCELLED}
+    job = Job.objects.get()
+    assert (job.status, job.last_error) == (Status.CANCELLED, "Cancelled: withdrawn")
+    assert job.completed_at is not None
+    assert Attempt.objects.get().error == "Cancelled: withdrawn"
+
+
 class TestExtend:
     def test_what_is_held_is_extended_and_what_is_lost_is_named(
         self, transaction_connection: TransactionConnection
@@ -149,8 +279,8 @@ class TestExtend:
         add(3)
         batch = claims.claim(transaction_connection, claim_for(lease=MINUTE))
         complete(transaction_connection, batch[0])
-        lost = leases.extend(transaction_connection, batch, 60 * MINUTE)
-        assert lost == {batch[0].key}
+        news = leases.extend(transaction_connection, batch, 60 * MINUTE)
+        assert news.lost == {batch[0].key}
         until = Job.objects.running().values_list("lease_until", flat=True)
         assert len(set(until)) == 1
         assert Job.objects.filter(lease_until__gt=Now() + 59 * MINUTE).count() == 2
@@ -162,9 +292,9 @@ class TestExtend:
         leased = claim_one(queue_connection)
         second_connection.execute("BEGIN", [])
         complete(second_connection, leased)
-        assert leases.extend(queue_connection, [leased], MINUTE) == set()
+        assert leases.extend(queue_connection, [leased], MINUTE).lost == set()
         second_connection.execute("COMMIT", [])
-        assert leases.extend(queue_connection, [leased], MINUTE) == {leased.key}
+        assert leases.extend(queue_connection, [leased], MINUTE).lost == {leased.key}
 
 
 def test_only_expired_leases_are_locked_for_the_reaper(

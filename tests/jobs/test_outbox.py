@@ -70,3 +70,21 @@ def test_adding_and_looking_never_wait_for_a_write(
     go.set()
     writer.join(PATIENCE)
     assert outbox.jobs() == [second]
+
+
+def test_it_counts_what_waits_and_what_has_been_dealt_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outbox = Outbox("w1")
+    for _ in range(3):
+        outbox.add(leased_job(), outcomes.COMPLETED)
+    counts = [(len(outbox), outbox.written)]
+
+    def write(connection: object, finished: Entries, **_: object) -> list[LeasedJob]:
+        del finished[:2]
+        return []
+
+    monkeypatch.setattr("jobs.outbox.write", write)
+    outbox.flush(Nowhere())
+    counts.append((len(outbox), outbox.written))
+    assert counts == [(3, 0), (1, 2)]

@@ -66,3 +66,9 @@ def test_a_death_and_a_retry_are_failed_attempts_and_a_snooze_is_none() -> None:
     assert outcomes.snooze(second).error is None
     assert outcomes.snooze(second).refund is True
     assert outcomes.interrupted("x").refund is True
+
+
+def test_an_outcome_that_was_tried_is_the_same_outcome() -> None:
+    once = outcomes.tried(outcomes.COMPLETED)
+    assert once.tried
+    assert once == outcomes.COMPLETED

@@ -12,11 +12,12 @@ from pytest_django import Settings
 
 from jobs import registry
 from jobs.connection import QueueConnection
-from jobs.events import LogEvent
 from jobs.models import RunnerState, WorkerProcess
-from jobs.periodic import Periodic, claim_tick, register, run_now, run_tick
+from jobs.periodic import Periodic
 from jobs.registry import Runner, runner
 from jobs.testing import PATIENCE, wait_until
+from jobs.ticks import Tick, claim_tick, register
+from tests.jobs.factories import WorkerProcessFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,170 +60,10 @@ def state() -> RunnerState:
     return RunnerState.objects.get(pk="test_sweep")
 
 
-def due(ago: dt.timedelta) -> None:
-    RunnerState.objects.update(next_run_at=Now() - ago)
-
-
-def until_next() -> dt.timedelta:
-    annotated = RunnerState.objects.annotate(now=Now()).get()
-    now: dt.datetime = annotated.now
-    return annotated.next_run_at - now
-
-
-class TestSchedule:
-    def test_a_new_runner_is_due_at_once(
-        self, registered: Runner, queue_connection: QueueConnection
-    ) -> None:
-        assert claim_tick(queue_connection, registered, worker="w1")
-
-    def test_a_tick_is_claimed_once(
-        self, registered: Runner, queue_connection: QueueConnection
-    ) -> None:
-        assert claim_tick(queue_connection, registered, worker="w1")
-        assert not claim_tick(queue_connection, registered, worker="w2")
-        assert state().last_worker == "w1"
-
-    def test_of_many_processes_one_gets_it(self, registered: Runner) -> None:
-        got: list[bool] = []
-        start = threading.Barrier(8)
-
-        def process() -> None:
-            with QueueConnection() as connection:
-                connection.raw()
-                start.wait()
-                got.append(claim_tick(connection, registered, worker="w"))
-
-        threads = [threading.Thread(target=process) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(got) == [False] * 7 + [True]
-
-    @pytest.mark.parametrize(
-        ("late", "left"),
-        [
-            (dt.timedelta(seconds=5), HOUR - dt.timedelta(seconds=5)),
-            (59 * MINUTE, MINUTE),
-            (61 * MINUTE, 59 * MINUTE),
-            (100 * HOUR + 10 * MINUTE, 50 * MINUTE),
-        ],
-    )
-    def test_missed_ticks_run_once_and_the_next_keeps_to_the_grid(
-        self,
-        registered: Runner,
-        queue_connection: QueueConnection,
-        late: dt.timedelta,
-        left: dt.timedelta,
-    ) -> None:
-        due(late)
-        assert claim_tick(queue_connection, registered, worker="w")
-        assert not claim_tick(queue_connection, registered, worker="w")
-        assert left - MINUTE / 2 < until_next() <= left
-
-    @pytest.mark.parametrize(
-        ("silent_for", "claimed"),
-        [(dt.timedelta(0), False), (HOUR, True)],
-        ids=["it lives", "it is lost"],
-    )
-    def test_a_tick_that_another_process_is_at_is_waited_for_while_that_one_lives(
-        self,
-        registered: Runner,
-        queue_connection: QueueConnection,
-        silent_for: dt.timedelta,
-        claimed: bool,
-    ) -> None:
-        WorkerProcess.objects.create(name="w1", host="h", pid=1, threads=1)
-        WorkerProcess.objects.update(beat_at=Now() - silent_for)
-        assert claim_tick(queue_connection, registered, worker="w1")
-        due(MINUTE)
-        assert claim_tick(queue_connection, registered, worker="w2") is claimed
-
-    def test_a_tick_that_has_ended_is_nobodys(
-        self, registered: Runner, queue_connection: QueueConnection
-    ) -> None:
-        WorkerProcess.objects.create(name="w1", host="h", pid=1, threads=1)
-        claim_tick(queue_connection, registered, worker="w1")
-        run_tick(registered, worker="w1", stop=threading.Event())
-        due(MINUTE)
-        assert claim_tick(queue_connection, registered, worker="w2")
-
-    def test_a_restart_does_not_push_a_tick_back(
-        self, registered: Runner, queue_connection: QueueConnection
-    ) -> None:
-        RunnerState.objects.update(next_run_at=Now() + MINUTE)
-        register(queue_connection)
-        assert until_next() <= MINUTE
-
-    def test_a_shorter_interval_brings_the_next_tick_forward(
-        self, registered: Runner, queue_connection: QueueConnection, settings: Settings
-    ) -> None:
-        RunnerState.objects.update(next_run_at=Now() + HOUR)
-        settings.JOBS_TEST_SWEEP_INTERVAL = MINUTE
-        register(queue_connection)
-        assert until_next() <= MINUTE
-        assert state().interval == MINUTE
-
-    def test_a_longer_interval_leaves_the_next_tick_where_it_is(
-        self, registered: Runner, queue_connection: QueueConnection, settings: Settings
-    ) -> None:
-        RunnerState.objects.update(next_run_at=Now() + HOUR)
-        settings.JOBS_TEST_SWEEP_INTERVAL = 24 * HOUR
-        register(queue_connection)
-        assert until_next() <= HOUR
-
-
-class TestTick:
-    def test_what_it_did_is_recorded(self, registered: Runner, sweep: Sweep) -> None:
-        assert run_now(registered, worker="w1") == {"swept": 1}
-        recorded = state()
-        assert recorded.last_outcome == Outcome.COMPLETED
-        assert recorded.last_summary == {"swept": 1}
-        assert recorded.last_error == ""
-        assert recorded.last_started_at is not None
-        assert recorded.last_finished_at is not None
-        assert recorded.last_started_at <= recorded.last_finished_at
-
-    def test_one_by_hand_leaves_the_schedule_as_it_was(
-        self, registered: Runner
-    ) -> None:
-        before = state().next_run_at
-        run_now(registered, worker="w1")
-        assert state().next_run_at == before
-
-    def test_a_failure_is_logged_and_recorded(
-        self, registered: Runner, sweep: Sweep, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        sweep.error = ValueError("https://u:secret@h/x is down")
-        with pytest.raises(ValueError, match="is down"):
-            run_now(registered, worker="w1")
-        assert state().last_outcome == Outcome.FAILED
-        assert state().last_error == "ValueError: https://u:***@h/x is down"
-        assert [record.msg for record in caplog.records] == [LogEvent.RUNNER_FAILED]
-
-    def test_a_later_success_clears_the_error(
-        self, registered: Runner, sweep: Sweep
-    ) -> None:
-        sweep.error = ValueError("down")
-        with pytest.raises(ValueError, match="down"):
-            run_now(registered, worker="w1")
-        sweep.error = None
-        run_now(registered, worker="w1")
-        assert (state().last_outcome, state().last_error) == (Outcome.COMPLETED, "")
-
-    def test_one_that_was_overtaken_records_nothing(
-        self, registered: Runner, queue_connection: QueueConnection
-    ) -> None:
-        claim_tick(queue_connection, registered, worker="w1")
-        due(MINUTE)
-        claim_tick(queue_connection, registered, worker="w2")
-        run_tick(registered, worker="w1", stop=threading.Event())
-        assert state().last_outcome == Outcome.RUNNING
-
-
 class TestPeriodic:
     @pytest.fixture
     def periodic(self, sweep: Sweep) -> Iterator[Periodic]:
+        WorkerProcessFactory(name="w1")
         periodic = Periodic("w1")
         yield periodic
         periodic.stop()
@@ -318,7 +159,7 @@ class TestPeriodic:
     ) -> None:
         looking, go = threading.Event(), threading.Event()
 
-        def claim(*args: Any, **options: Any) -> bool:
+        def claim(*args: Any, **options: Any) -> Tick | None:
             looking.set()
             go.wait(PATIENCE)
             return claim_tick(*args, **options)
@@ -340,3 +181,54 @@ class TestPeriodic:
         periodic.start_due_ticks()
         assert periodic.join_ticks(deadline=time.monotonic() + PATIENCE) == []
         assert sweep.ticks == 0
+
+    def test_it_waits_for_its_own_first_heartbeat(
+        self, periodic: Periodic, sweep: Sweep
+    ) -> None:
+        WorkerProcess.objects.all().delete()
+        periodic.start()
+        wait_until(RunnerState.objects.exists, "registered")
+        count = periodic.progress.count
+        wait_until(lambda: periodic.progress.count > count + 20, "it has looked")
+        assert sweep.ticks == 0
+        WorkerProcessFactory(name="w1")
+        wait_until(lambda: sweep.ticks == 1, "the tick")
+
+    def test_a_tick_that_cannot_be_tried_again_is_given_up(
+        self, periodic: Periodic, sweep: Sweep, registered: Runner
+    ) -> None:
+        RunnerState.objects.update(
+            next_run_at=Now() + HOUR,
+            last_outcome=Outcome.RUNNING,
+            last_worker="gone",
+            tries=3,
+        )
+        periodic.start_due_ticks()
+        assert (state().last_outcome, sweep.ticks) == (Outcome.FAILED, 0)
+
+    def test_the_signs_of_a_tick_are_those_of_looking_at_its_stop(
+        self, periodic: Periodic, sweep: Sweep, registered: Runner, settings: Settings
+    ) -> None:
+        look, looked, go = threading.Event(), threading.Event(), threading.Event()
+
+        def slow(stop: threading.Event) -> dict[str, int]:
+            look.wait(PATIENCE)
+            assert not stop.is_set()
+            looked.set()
+            go.wait(PATIENCE)
+            return {}
+
+        runner("test_slow")(slow)
+        settings.JOBS_TEST_SLOW_INTERVAL = dt.timedelta(minutes=30)
+        settings.JOBS_TEST_SLOW_ENABLED = True
+        register(periodic._connection)
+        periodic.start_due_ticks()
+        wait_until(lambda: len(periodic.ticks_under_way()) == 1, "the slow one is left")
+        (progress,) = periodic.ticks_under_way()
+        assert (progress.name, progress.allowed) == ("acw-runner-test_slow", 1800)
+        before = progress.count
+        look.set()
+        assert looked.wait(PATIENCE)
+        assert progress.count > before
+        go.set()
+        wait_until(lambda: not periodic.ticks_under_way(), "ended")

@@ -57,8 +57,9 @@ def pools() -> Iterator[list[Pool]]:
         pool.stop()
         for execution in pool.running():
             execution.context.notify_stop()
-        if pool.threads[0].ident is not None:
+        if any(thread.ident is not None for thread in pool.threads):
             assert pool.join(_soon())
+        wait_until(lambda: not pool.crew.is_alive(), "its written-off threads ended")  # noqa: B023 (awaited here)
         pool.close()
 
 
@@ -66,12 +67,19 @@ def _soon() -> float:
     return time.monotonic() + PATIENCE
 
 
-def a_pool(pools: list[Pool], *, threads: int = 1, start: bool = True) -> Pool:
+def a_pool(
+    pools: list[Pool],
+    *,
+    threads: int = 1,
+    start: bool = True,
+    max_jobs: int | None = None,
+) -> Pool:
     pool = Pool(
         worker=f"w{len(pools)}",
         threads=threads,
         queues=Queues(["default"]),
         lease=dt.timedelta(minutes=5),
+        max_jobs=max_jobs,
     )
     pools.append(pool)
     if start:
@@ -335,3 +343,185 @@ def test_what_is_given_back_wakes_a_thread_for_it(
     before = pool.generation
     pool.tend()
     assert pool.generation != before
+
+
+@pytest.fixture
+def hanging(gate: Gate, settings: Settings) -> Gate:
+    """A handler that goes on past its timeout."""
+    settings.JOBS_TIMEOUT_GRACE = dt.timedelta(0)
+    gate.stops = False
+    job_handler("test.hang", timeout=dt.timedelta(minutes=1))(
+        lambda context, payload: gate(context, payload)
+    )
+    return gate
+
+
+def past_the_timeout(pool: Pool) -> None:
+    """As if the handlers under way had begun an hour ago."""
+    for execution in pool.running():
+        execution.context.started = time.monotonic() - 3600
+
+
+def hang(pool: Pool, gate: Gate) -> Job:
+    """A job whose handler hangs."""
+    job = enqueue("test.hang")
+    pool.wake()
+    assert gate.began.acquire(timeout=PATIENCE)
+    past_the_timeout(pool)
+    return job
+
+
+def as_it_is(job: Job) -> tuple[str, int, str | None]:
+    job.refresh_from_db()
+    return job.status, job.attempts, job.leased_by
+
+
+def test_a_handler_that_hangs_costs_its_job_an_attempt_and_the_pool_no_thread(
+    pools: list[Pool], hanging: Gate, noop: str
+) -> None:
+    pool = a_pool(pools)
+    (lost,) = pool.threads
+    job = hang(pool, hanging)
+    after = enqueue(noop)
+    pool.tend()
+    assert as_it_is(job) == (Status.PENDING, 1, None)
+    assert job.run_at > timezone.now()
+    assert (job.last_error or "").startswith("timed out: still running 3600 s after")
+    attempt = Attempt.objects.get()
+    assert (attempt.number, attempt.error) == (1, job.last_error)
+    assert "self.go.wait(0.01)" in attempt.traceback
+    wait_until(lambda: as_it_is(after)[0] == Status.COMPLETED, "the next job")
+    # It comes back, ends itself, and what it says counts no more.
+    hanging.go.set()
+    lost.join(PATIENCE)
+    assert not lost.is_alive()
+    assert lost not in pool.threads
+    assert as_it_is(job) == (Status.PENDING, 1, None)
+    assert Attempt.objects.count() == 1
+
+
+def test_what_was_done_before_the_job_that_hangs_is_written_and_what_waits_behind_it_given_back(
+    pools: list[Pool], hanging: Gate, noop: str
+) -> None:
+    pool = a_pool(pools, start=False)
+    for name in ("test.hang", noop):
+        pool.estimates.record(name, "default", 0.0001)
+    before = enqueue(noop)
+    job = enqueue("test.hang")
+    behind = enqueue_many([NewJob(type="test.later") for _ in range(3)])
+    pool.start()
+    assert hanging.began.acquire(timeout=PATIENCE)
+    past_the_timeout(pool)
+    pool.stopping.set()  # nobody takes up what is given back
+    pool.tend()
+    assert as_it_is(before) == (Status.COMPLETED, 1, None)
+    assert as_it_is(job) == (Status.PENDING, 1, None)
+    released = Job.objects.filter(pk__in=behind).values_list("status", "attempts")
+    assert set(released) == {(Status.PENDING, 0)}
+
+
+@pytest.fixture(autouse=True)
+def later() -> None:
+    job_handler("test.later")(lambda context, payload: None)
+
+
+def test_a_job_that_hangs_in_its_last_attempt_is_dead(
+    pools: list[Pool], hanging: Gate
+) -> None:
+    pool = a_pool(pools)
+    job = enqueue("test.hang", max_attempts=1)
+    pool.wake()
+    assert hanging.began.acquire(timeout=PATIENCE)
+    past_the_timeout(pool)
+    pool.tend()
+    assert as_it_is(job) == (Status.DEAD, 1, None)
+
+
+def test_while_the_database_is_away_the_failure_is_held_and_the_thread_replaced(
+    pools: list[Pool], hanging: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = a_pool(pools)
+    lost = pool.threads
+    job = hang(pool, hanging)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "jobs.leases.finish", _raising(psycopg.OperationalError("gone"))
+        )
+        with pytest.raises(psycopg.OperationalError):
+            pool.tend()
+    assert pool.threads != lost
+    assert [held.id for held in pool.held()] == [job.id]
+    assert pool.has_unwritten()
+    pool.tend()
+    assert as_it_is(job) == (Status.PENDING, 1, None)
+    assert not pool.has_unwritten()
+
+
+def test_nothing_is_written_of_a_job_that_hangs_and_has_passed_on(
+    pools: list[Pool], hanging: Gate
+) -> None:
+    pool = a_pool(pools)
+    job = hang(pool, hanging)
+    Job.objects.filter(pk=job.pk).update(lease_seq=2, leased_by="w-other", attempts=2)
+    pool.tend()
+    assert as_it_is(job) == (Status.RUNNING, 2, "w-other")
+    assert Attempt.objects.count() == 0
+    assert pool.crew.hanging() == 1
+
+
+def test_a_shutdown_does_not_wait_for_a_thread_that_was_written_off(
+    pools: list[Pool], hanging: Gate
+) -> None:
+    pool = a_pool(pools, threads=2)
+    hang(pool, hanging)
+    pool.tend()
+    pool.stop()
+    assert pool.join(time.monotonic() + 3600)
+    assert pool.crew.hanging() == 1
+    assert pool.abandon() == []
+    pool.flush()
+    assert not pool.has_unwritten()
+
+
+def test_a_handler_that_turns_out_to_hang_during_the_shutdown_is_failed(
+    pools: list[Pool], hanging: Gate
+) -> None:
+    """Rather than given back as interrupted, to hang elsewhere without using up an attempt."""
+    pool = a_pool(pools)
+    job = hang(pool, hanging)
+    pool.stop()
+    assert pool.join(time.monotonic() + 3600)
+    assert pool.threads == []
+    pool.flush()
+    assert as_it_is(job) == (Status.PENDING, 1, None)
+
+
+def test_a_handler_that_ends_while_it_is_being_abandoned_decides_for_itself(
+    pools: list[Pool], gate: Gate
+) -> None:
+    pool = a_pool(pools)
+    (thread,) = pool.threads
+    job = enqueue("test.gate")
+    pool.wake()
+    assert gate.began.acquire(timeout=PATIENCE)
+    execution = thread.execution
+    gate.go.set()
+    wait_until(lambda: as_it_is(job)[0] == Status.COMPLETED, "completed")
+    assert execution is not None
+    assert not thread.take_from(execution)
+    assert pool.abandon() == []
+
+
+def test_after_so_many_jobs_it_claims_no_more(pools: list[Pool], noop: str) -> None:
+    pool = a_pool(pools, threads=2, start=False, max_jobs=50)
+    enqueue_many([NewJob(type=noop) for _ in range(3_000)])
+    pool.start()
+    wait_until(pool.has_done_enough, "it has done enough")
+    pool.stop()
+    assert pool.join(_soon())
+    pool.flush()
+    counts = Job.objects.count_by_status()
+    assert counts.keys() == {Status.COMPLETED, Status.PENDING}
+    # A batch is 500 at most, and each thread is at one.
+    assert 50 <= counts[Status.COMPLETED] <= 50 + 2 * 500
+    assert set(Job.objects.pending().values_list("attempts", flat=True)) == {0}

@@ -27,6 +27,7 @@ from jobs.process import (
     Worker,
     worker_name,
 )
+from jobs.recycling import Limits
 from jobs.testing import PATIENCE, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -213,3 +214,209 @@ def test_without_a_database_it_still_stops(
     monkeypatch.setattr("jobs.connection.QueueConnection.raw", away)
     running = start(threads=1)
     assert running.end() == EXIT_CLEAN
+
+
+class TestStalls:
+    """A part that lives and makes no progress."""
+
+    @pytest.fixture(autouse=True)
+    def soon(self, settings: Settings) -> None:
+        settings.JOBS_STALL_AFTER = dt.timedelta(milliseconds=800)
+
+    @pytest.fixture
+    def go(self) -> Iterator[threading.Event]:
+        go = threading.Event()
+        yield go
+        go.set()
+
+    def stalled(self, caplog: pytest.LogCaptureFixture) -> list[str]:
+        return [r.part for r in caplog.records if r.msg == LogEvent.MODULE_STALLED]  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize(
+        ("what", "part"),
+        [
+            ("jobs.heartbeat.Heartbeat.beat", "acw-heartbeat"),
+            ("jobs.periodic.Periodic.start_due_ticks", "acw-periodic"),
+            ("jobs.listener.Listener._listen", "acw-listener"),
+            ("jobs.watchdog.Watchdog.look", "acw-watchdog"),
+        ],
+    )
+    def test_a_part_that_hangs_ends_the_process_in_order(
+        self,
+        start: Callable[..., Running],
+        go: threading.Event,
+        noop: str,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        what: str,
+        part: str,
+    ) -> None:
+        def hang(*args: object) -> float:
+            go.wait(PATIENCE)
+            return 1.0
+
+        monkeypatch.setattr(what, hang)
+        running = start(threads=1)
+        running.thread.join(PATIENCE)
+        assert running.status == EXIT_PART_FAILED
+        assert self.stalled(caplog) == [part]
+        assert not WorkerProcess.objects.exists()
+
+    def test_where_the_main_thread_hangs_another_shuts_down_and_ends_the_process(
+        self,
+        start: Callable[..., Running],
+        go: threading.Event,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        hanging, exited = threading.Event(), threading.Event()
+        statuses: list[int] = []
+
+        def hang(self: object) -> None:
+            hanging.set()
+            go.wait(PATIENCE)
+
+        def exit_now(status: int) -> None:
+            statuses.append(status)
+            exited.set()
+
+        began = threading.Event()
+
+        def polite(context: JobContext, payload: Any) -> None:
+            began.set()
+            context.wait(dt.timedelta(minutes=1))
+
+        registry.job_handler("test.polite")(polite)
+        enqueue("test.polite")
+        monkeypatch.setattr("jobs.pool.Pool.tend", hang)
+        monkeypatch.setattr("jobs.process.exit_now", exit_now)
+        running = start(threads=1)
+        assert began.wait(PATIENCE)
+        assert hanging.wait(PATIENCE)
+        assert exited.wait(PATIENCE)
+        assert statuses == [EXIT_PART_FAILED]
+        assert self.stalled(caplog) == ["acw-main"]
+        assert not WorkerProcess.objects.exists()
+        assert not Job.objects.filter(status=Status.RUNNING).exists()
+        go.set()
+        running.thread.join(PATIENCE)
+        assert running.status == EXIT_PART_FAILED
+
+
+def test_a_lock_on_the_table_does_not_keep_a_stop_from_its_end(
+    start: Callable[..., Running],
+    settings: Settings,
+    queue_connection: QueueConnection,
+) -> None:
+    settings.JOBS_SHUTDOWN_GRACE = dt.timedelta(milliseconds=100)
+    began, go = threading.Event(), threading.Event()
+
+    def quick(context: JobContext, payload: Any) -> None:
+        began.set()
+        go.wait(PATIENCE)
+
+    registry.job_handler("test.quick")(quick)
+    enqueue("test.quick")
+    running = start(threads=1)
+    assert began.wait(PATIENCE)
+    wait_until(WorkerProcess.objects.exists, "announced")
+    with queue_connection.raw().transaction():
+        queue_connection.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE", [])
+        go.set()
+        assert running.end() == EXIT_SHUTDOWN_TIMEOUT
+    assert not WorkerProcess.objects.exists()
+    for thread in [*running.worker.pool.threads, *threading.enumerate()]:
+        if thread.name.startswith(("acw-worker", "acw-flush")):
+            thread.join(PATIENCE)
+
+
+@pytest.fixture
+def hanging(settings: Settings) -> Iterator[threading.Semaphore]:
+    """A type of job that hangs past its timeout, and when each began."""
+    settings.JOBS_TIMEOUT_GRACE = dt.timedelta(0)
+    settings.JOBS_BACKOFF_BASE = dt.timedelta(hours=1)
+    began, go = threading.Semaphore(0), threading.Event()
+
+    def hang(context: JobContext, payload: Any) -> None:
+        began.release()
+        go.wait()
+
+    registry.job_handler("test.hang", timeout=dt.timedelta(milliseconds=100))(hang)
+    yield began
+    go.set()
+
+
+def test_a_process_that_loses_too_many_threads_ends_for_its_supervisor(
+    start: Callable[..., Running],
+    hanging: threading.Semaphore,
+    noop: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    running = start(threads=1)
+    first = enqueue("test.hang")
+    assert hanging.acquire(timeout=PATIENCE)
+    enqueue(noop)
+    wait_until(completed(1), "the thread in its place works")
+    second = enqueue("test.hang")
+    running.thread.join(PATIENCE)
+    assert running.status == EXIT_PART_FAILED
+    (record,) = [r for r in caplog.records if r.msg == LogEvent.MODULE_THREADS_LOST]
+    assert record.levelno == logging.CRITICAL
+    facts = vars(record)
+    assert (facts["hanging"], facts["threads"]) == (2, 1)
+    assert "job.timeout" in facts["advice"]
+    # Their jobs are failed and not given back: nothing of the shutdown concerns them.
+    for job in (first, second):
+        job.refresh_from_db()
+        assert (job.status, job.attempts) == (Status.PENDING, 1)
+        assert (job.last_error or "").startswith("timed out")
+    events = [r.msg for r in caplog.records]
+    assert events.count(LogEvent.TIMEOUT) == 2
+    assert LogEvent.MODULE_SHUTDOWN_TIMEOUT not in events
+    assert running.worker.pool.crew.is_alive()
+
+
+def test_a_thread_that_hangs_does_not_hold_up_the_stop(
+    start: Callable[..., Running], hanging: threading.Semaphore
+) -> None:
+    running = start(threads=1)
+    job = enqueue("test.hang")
+    wait_until(
+        lambda: Job.objects.filter(pk=job.pk, status=Status.PENDING, attempts=1),
+        "it is failed",
+    )
+    assert running.end() == EXIT_CLEAN
+    assert running.worker.pool.crew.is_alive()
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_at_its_limit_it_stops_as_if_it_was_told_to(
+    noop: str, drain: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    enqueue_many([NewJob(type=noop) for _ in range(3_000)])
+    worker = Worker(threads=2, drain=drain, limits=Limits(max_jobs=20))
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        assert worker.run() == EXIT_CLEAN
+    (record,) = [r for r in caplog.records if r.msg == LogEvent.MODULE_RECYCLING]
+    facts = vars(record)
+    assert (facts["reason"], facts["max_jobs"]) == ("max_jobs", 20)
+    counts = Job.objects.count_by_status()
+    assert counts.keys() == {Status.COMPLETED, Status.PENDING}
+    assert facts["executed"] >= 20
+    assert counts[Status.COMPLETED] >= 20
+    assert set(Job.objects.pending().values_list("attempts", flat=True)) == {0}
+
+
+def test_memory_is_looked_at_while_it_works(
+    start: Callable[..., Running],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sizes = iter([100, 100])
+    monkeypatch.setattr("jobs.recycling.resident_memory", lambda: next(sizes, 101))
+    with caplog.at_level(logging.INFO, logger="jobs"):
+        running = start(threads=1, limits=Limits(max_rss=100))
+        running.thread.join(PATIENCE)
+    assert running.status == EXIT_CLEAN
+    (record,) = [r for r in caplog.records if r.msg == LogEvent.MODULE_RECYCLING]
+    assert (vars(record)["reason"], vars(record)["rss"]) == ("max_rss", 101)

@@ -50,6 +50,7 @@ def one_of_each(noop: str) -> None:
         ("pending", {"due", "future"}),
         ("due", {"due"}),
         ("running", {"running", "expired"}),
+        ("live", {"due", "future", "running", "expired"}),
         ("expired", {"expired"}),
         ("dead", {"dead"}),
         ("retryable", {"dead", "cancelled"}),

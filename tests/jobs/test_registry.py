@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +62,16 @@ def test_a_name_is_taken_once_and_registering_the_same_again_is_harmless() -> No
 
 
 def test_what_cannot_work_is_refused_at_registration() -> None:
-    with pytest.raises(ValueError, match="max_attempts must be at least 1"):
+    with pytest.raises(
+        ValueError, match=r"job type 'test.none': max_attempts: must be from 1"
+    ):
         job_handler("test.none", max_attempts=0)(plain)
+    with pytest.raises(ValueError, match="name: 101 characters, at most 100"):
+        job_handler("n" * 101)(plain)
+    with pytest.raises(ValueError, match="queue: must not be empty"):
+        job_handler("test.none", queue="")(plain)
+    with pytest.raises(ValueError, match="priority: must be one of"):
+        job_handler("test.none", priority=7)(plain)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"takes \(context, payload\)"):
         job_handler("test.one")(lambda payload: None)  # type: ignore[misc, arg-type]
 
@@ -104,3 +113,27 @@ def test_a_coroutine_function_is_refused() -> None:
 
     with pytest.raises(ValueError, match="async_to_sync"):
         job_handler("test.coroutine")(handler)  # type: ignore[arg-type]
+
+
+def test_a_generator_function_is_refused_since_calling_it_runs_nothing() -> None:
+    def handler(context: JobContext, payload: dict[str, int]) -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(ValueError, match="generator function"):
+        job_handler("test.generator")(handler)  # type: ignore[arg-type]
+
+
+def test_atomic_takes_no_name_of_another_database() -> None:
+    with pytest.raises(ValueError, match="atomic must be True or False, got 'other'"):
+        job_handler("test.plain", atomic="other")(plain)  # type: ignore[arg-type]
+    job_handler("test.plain", atomic=True)(plain)
+    assert registry.job_type("test.plain").atomic
+
+
+@pytest.mark.parametrize(
+    "timeout", [dt.timedelta(0), dt.timedelta(seconds=-1), 30], ids=str
+)
+def test_a_timeout_is_a_time(timeout: Any) -> None:
+    with pytest.raises(ValueError, match="timeout must be a timedelta longer than 0"):
+        registry.job_handler("test.timed", timeout=timeout)(lambda c, p: None)
+    assert registry.find_job_type("test.timed") is None

@@ -188,3 +188,15 @@ def test_due_jobs_of_types_and_queues_that_nobody_knows():
     assert (name, count) == ("test.new", 2)
     assert 3 * MINUTE <= age < 4 * MINUTE
     assert [row[:2] for row in stats.unserved_queues(["default"])] == [("host:b", 2)]
+
+
+def test_a_worker_that_has_stalled_is_told_by_its_parts():
+    WorkerProcessFactory(name="a", stalled=["acw-listener", "acw-periodic"])
+    WorkerProcessFactory(name="b", stalled=["acw-listener"], lost=True)
+    WorkerProcessFactory(name="c", stalled=["acw-listener"], host="another")
+    WorkerProcessFactory(name="d")
+    states = [(worker.name, worker.state) for worker in stats.workers()]
+    assert states == [("a", "stalled"), ("b", "lost"), ("c", "stalled"), ("d", "alive")]
+    assert stats.stalled_parts(host="test-host") == [
+        "worker a: no progress in acw-listener, acw-periodic"
+    ]

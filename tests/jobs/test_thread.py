@@ -2,19 +2,25 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import threading
 import time
+from typing import Any
+from unittest import mock
 
 import psycopg
 import pytest
 
 from jobs import claims, leases
-from jobs.enqueue import NewJob, enqueue_many
+from jobs.context import JobContext
+from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.events import LogEvent
+from jobs.journal import Slot
 from jobs.models import Job, Status
+from jobs.outcomes import COMPLETED
 from jobs.pool import Pool
 from jobs.registry import job_handler
 from jobs.selection import Queues
-from jobs.testing import wait_until
+from jobs.testing import PATIENCE, wait_until
 from jobs.thread import WorkerThread
 from tests.jobs.support import leased_job
 
@@ -131,3 +137,98 @@ def test_a_claim_that_failed_is_not_taken_for_an_empty_queue(
     thread.start()
     thread.join(60)
     assert Job.objects.count_by_status() == {Status.COMPLETED: 5}
+
+
+class Slots:
+    """Stands in for the journal of the process."""
+
+    def __init__(self) -> None:
+        self.slot_ = mock.Mock(spec=Slot)
+        self.given_back = 0
+
+    def slot(self) -> Slot:
+        slot: Slot = self.slot_
+        return slot
+
+    def give_back(self, slot: Slot) -> None:
+        self.given_back += 1
+
+
+@pytest.mark.parametrize("unwritten", [False, True])
+def test_a_thread_whose_execution_was_taken_away_touches_nothing_more_and_ends(
+    thread: WorkerThread, unwritten: bool
+) -> None:
+    """What it did before is left to whoever took it; until that is written, its notes in the journal are needed."""
+    began, go = threading.Event(), threading.Event()
+
+    def wait(context: JobContext, payload: Any) -> None:
+        began.set()
+        go.wait(PATIENCE)
+
+    slots = Slots()
+    thread._pool.journal = slots  # type: ignore[assignment]
+    job_handler("test.wait")(wait)
+    job = enqueue("test.wait")
+    thread.start()
+    assert began.wait(PATIENCE)
+    before = leased_job()
+    if unwritten:
+        thread.done.add(before, COMPLETED)
+    waiting = leased_job()
+    thread._waiting.append(waiting)
+    execution = thread.execution
+    assert execution is not None
+    assert thread.take_from(execution)
+    assert not thread.take_from(execution)
+    go.set()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert thread.error is None
+    assert thread.held() == [waiting, *([before] if unwritten else [])]
+    assert slots.given_back == (0 if unwritten else 1)
+    job.refresh_from_db()
+    assert (job.status, job.lease_seq) == (Status.RUNNING, 1)
+
+
+def test_when_the_pool_has_done_enough_it_waits_for_the_stop(
+    thread: WorkerThread, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = thread._pool
+    monkeypatch.setattr(pool, "has_done_enough", lambda: True)
+    enqueue(noop)
+    thread.start()
+    wait_until(lambda: thread.executed() == 1, "the first job")
+    later = enqueue(noop)
+    thread.join(0.05)
+    assert thread.is_alive()
+    pool.stop()
+    thread.join(PATIENCE)
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 1, Status.PENDING: 1}
+    later.refresh_from_db()
+    assert later.lease_seq == 0
+
+
+def test_a_backlog_that_nobody_here_can_do_is_not_read_by_each_claim(
+    thread: WorkerThread, noop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a full claim that took long has found nothing in, the next ones pass over."""
+    monkeypatch.setattr("jobs.thread.SLOW", 0.0)
+    monkeypatch.setattr("jobs.floors.SLOW", 0.0)
+    enqueue(noop)
+    Job.objects.create(type="test.of_a_newer_version", priority=0)
+    claimed = []
+    real = claims.claim
+
+    def watched(connection: Any, wanted: claims.Claim) -> list[Any]:
+        claimed.append(wanted)
+        return real(connection, wanted)
+
+    monkeypatch.setattr("jobs.claims.claim", watched)
+    thread.start()
+    thread.join(60)
+    assert Job.objects.count_by_status() == {Status.COMPLETED: 1, Status.PENDING: 1}
+    before = Job.objects.get(priority=0).run_at
+    assert [wanted.floors for wanted in claimed if not wanted.floors]
+    assert thread._pool.floors._barren[("default", 0)] > before - dt.timedelta(
+        seconds=2
+    )

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from jobs import actions, reports
+from jobs import actions, reports, verbs
 from jobs.action_result import Result
-from jobs.command_line import OperatorCommand, actor
+from jobs.command_line import OperatorCommand, actor, subcommands
 from jobs.models import Job, Status
 from jobs.querysets import JobQuerySet
 
@@ -19,13 +19,15 @@ _LISTED = 50
 
 class Command(OperatorCommand):
     help = (
-        "List jobs, show one, retry, cancel or run them now. Exit status: 0 when it is done, 1 when there is "
-        "no such job or all were skipped, 2 for a wrong call."
+        "List jobs, show one, retry, cancel or run them now. Exit status: 0 when it is done, or a running job was "
+        "asked to stop, 1 when there is no such job or all were skipped, 2 for a wrong call."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(
-            dest="verb", required=True, metavar="list|show|retry|cancel|run-now|stats"
+            dest="verb",
+            required=True,
+            metavar="|".join(["list|show|retry|cancel|run-now|stats", *subcommands()]),
         )
         _add_list(verbs.add_parser("list", help="the newest jobs, newest first"))
         _add_show(verbs.add_parser("show", help="all that is known about one job"))
@@ -33,7 +35,7 @@ class Command(OperatorCommand):
             verbs.add_parser("retry", help="make dead and cancelled jobs pending again")
         )
         for verb, text in (
-            ("cancel", "cancel pending jobs"),
+            ("cancel", "cancel pending jobs, and ask running ones to stop"),
             ("run-now", "make pending jobs due now"),
         ):
             _add_ids(verbs.add_parser(verb, help=text), nargs="+")
@@ -41,8 +43,13 @@ class Command(OperatorCommand):
         statistics.add_argument(
             "--json", action="store_true", help="as JSON, for scripts"
         )
+        for added in subcommands().values():
+            added.add_arguments(verbs.add_parser(added.name, help=added.help))
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if (added := subcommands().get(options["verb"])) is not None:
+            added.run(self, options)
+            return
         verb = {
             "list": self._list,
             "show": self._show,
@@ -85,10 +92,8 @@ class Command(OperatorCommand):
         reports.print_stats(self.stdout, as_json=options["json"])
 
     def _report(self, result: Result) -> None:
-        missing = [
-            skip for skip in result.skipped if skip.reason == actions.NO_SUCH_JOB
-        ]
-        if missing or (result.skipped and not result.done):
+        missing = [skip for skip in result.skipped if skip.reason == verbs.NO_SUCH_JOB]
+        if missing or (result.skipped and not (result.done or result.asked)):
             raise CommandError(str(result))
         self.stdout.write(str(result))
 

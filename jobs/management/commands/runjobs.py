@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 import threading
 from typing import Any
@@ -16,7 +15,9 @@ from django.db import connection
 from jobs.checks import WORKER
 from jobs.connection import UNAVAILABLE, Outage
 from jobs.events import LogEvent
-from jobs.process import EXIT_SHUTDOWN_TIMEOUT, Worker
+from jobs.leaving import leave
+from jobs.process import Worker
+from jobs.recycling import Limits, parse_size
 from jobs.schema import unapplied_migrations
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,11 @@ log = logging.getLogger(__name__)
 class Command(BaseCommand):
     help = (
         "Run the worker: takes jobs from the queue and ticks the periodic runners until SIGTERM or "
-        "SIGINT. Exit status: 0 after a clean stop, 1 when a part of it failed, 3 when running handlers "
-        "did not end within JOBS_SHUTDOWN_GRACE."
+        "SIGINT. Exit status: 0 after a clean stop, 1 when a part of it failed or too many threads hang, 3 when "
+        "running handlers did not end within JOBS_SHUTDOWN_GRACE."
     )
     requires_system_checks = [WORKER]
+    _owns_process = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -48,6 +50,23 @@ class Command(BaseCommand):
             action="store_true",
             help="end when nothing is due any more; runs no periodic runners",
         )
+        parser.add_argument(
+            "--max-jobs",
+            type=_positive,
+            metavar="N",
+            help="stop after about N jobs, for the supervisor to start a new process",
+        )
+        parser.add_argument(
+            "--max-rss",
+            type=_size,
+            metavar="SIZE",
+            help="the same once more memory than this is resident, such as 512MB",
+        )
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """From the command line: then the process is ended as well, whatever hangs in it."""
+        self._owns_process = True
+        super().run_from_argv(argv)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.JOBS_ENABLED:
@@ -56,15 +75,22 @@ class Command(BaseCommand):
                 "JOBS_ENABLED is false: neither workers nor runners start."
             )
             return
+        limits = Limits(max_jobs=options["max_jobs"], max_rss=options["max_rss"])
         self._wait_for_schema()
+        if (reached := limits.reached(executed=0)) is not None:
+            raise CommandError(
+                f"--max-rss is {reached['max_rss'] / 1e6:.0f} MB, and this process has {reached['rss'] / 1e6:.0f} MB "
+                "resident before its first job: it would be replaced again and again; give it more"
+            )
         worker = Worker(
-            threads=options["workers"], queues=options["queues"], drain=options["drain"]
+            threads=options["workers"],
+            queues=options["queues"],
+            drain=options["drain"],
+            limits=limits,
         )
         status = worker.run()
-        if status == EXIT_SHUTDOWN_TIMEOUT:
-            # A handler that does not stop must not keep the process from ending.
-            logging.shutdown()
-            os._exit(status)
+        if self._owns_process:
+            leave(status)
         sys.exit(status)
 
     def _wait_for_schema(self) -> None:
@@ -94,6 +120,13 @@ def _positive(text: str) -> int:
             f"must be a whole number from 1 on, got {text!r}"
         )
     return number
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _names(text: str) -> list[str]:

@@ -157,6 +157,30 @@ def test_cancel():
     assert job.status == Status.CANCELLED
 
 
+def test_cancel_of_a_running_job_asks_it_to_stop_and_is_done():
+    pending, running = JobFactory(), JobFactory(running=True)
+    said = "asked to stop: it is running on worker-1\n"
+    assert called("cancel", pending.pk, running.pk) == f"1 cancelled, 1 {said}"
+    running.refresh_from_db()
+    assert running.status == Status.RUNNING
+    assert called("cancel", running.pk).startswith("1 asked to stop already, at ")
+
+
+def test_cancel_of_what_has_ended_is_exit_status_1():
+    job = JobFactory(completed=True)
+    with pytest.raises(CommandError, match="0 cancelled, 1 skipped") as raised:
+        called("cancel", job.pk)
+    assert raised.value.returncode == 1
+
+
+def test_what_was_asked_to_stop_shows_it():
+    job = JobFactory(running=True, cancel_requested_at=ago(minutes=1))
+    assert "running, asked to stop" in called("list")
+    assert json.loads(called("list", "--json"))[0]["status"] == "running"
+    shown = json.loads(called("show", job.pk, "--json"))
+    assert shown["cancel_requested_at"] is not None
+
+
 def test_run_now():
     job = JobFactory(later=True)
     assert called("run-now", job.pk) == "1 made due now\n"

@@ -70,7 +70,49 @@ def test_a_number_of_threads_is_whole_and_positive(text: str) -> None:
         runjobs._positive(text)
 
 
+@pytest.mark.parametrize("text", ["512", "0MB", "much"])
+def test_a_size_has_its_unit(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="with its unit, such as"):
+        runjobs._size(text)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limit_below_what_is_needed_anyway_is_refused() -> None:
+    with pytest.raises(CommandError, match=r"--max-rss is 5 MB, and this process has"):
+        call_command("runjobs", "--drain", "--max-rss", "5MB")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_limits_reach_the_worker(
+    noop: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    enqueue(noop)
+    with caplog.at_level("INFO", logger="jobs"), pytest.raises(SystemExit) as ended:
+        call_command("runjobs", "--max-jobs", "1", "--max-rss", "64GB")
+    assert ended.value.code == 0
+    assert LogEvent.MODULE_RECYCLING in [record.msg for record in caplog.records]
+
+
 def test_queues_are_names_with_commas_between() -> None:
     assert runjobs._names("mail, host:here ,") == ["mail", "host:here"]
     with pytest.raises(argparse.ArgumentTypeError, match="at least one queue"):
         runjobs._names(" , ")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("own", [False, True])
+def test_only_the_process_of_the_command_line_is_ended(
+    own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave(status: int) -> None:
+        left.append(status)
+        raise SystemExit(status)
+
+    left: list[int] = []
+    monkeypatch.setattr(runjobs, "leave", leave)
+    arguments = ["runjobs", "--drain", "--workers", "1"]
+    command_line = runjobs.Command().run_from_argv
+    with pytest.raises(SystemExit) as ended:
+        command_line(["manage.py", *arguments]) if own else call_command(*arguments)
+    assert ended.value.code == 0
+    assert left == ([0] if own else [])

@@ -47,6 +47,33 @@ def test_a_long_wait_names_the_job_that_runs_longest():
     assert f"test.slow {slow.pk}, for 2h in worker-1" in message
 
 
+def test_jobs_that_run_for_less_than_an_hour_are_fine():
+    JobFactory(running=True, started_at=ago(minutes=59))
+    JobFactory(completed=True, started_at=ago(hours=5))
+    finding = only(backlog.long_running())
+    assert finding.level is Level.OK
+    assert finding.message == "none has been running for more than 1h"
+
+
+def test_jobs_that_run_for_longer_are_named_with_their_workers():
+    second = JobFactory(running=True, started_at=ago(hours=2), leased_by="w-2")
+    first = JobFactory(running=True, type="test.slow", started_at=ago(hours=30))
+    found = list(backlog.long_running())
+    assert [finding.level for finding in found] == [Level.WARNING] * 2
+    assert [finding.message for finding in found] == [
+        f"test.slow {first.pk} has been running for 1d 6h in worker-1",
+        f"test.noop {second.pk} has been running for 2h in w-2",
+    ]
+    assert f"manage.py jobs cancel {first.pk}" in found[0].advice
+
+
+def test_of_very_many_long_jobs_only_some_are_named():
+    JobFactory.create_batch(7, running=True, started_at=ago(hours=2))
+    *_, last = found = list(backlog.long_running())
+    assert len(found) == 6
+    assert last.message == "2 more have been running for more than 1h"
+
+
 def test_no_expired_lease_is_fine():
     JobFactory(running=True)
     assert only(backlog.leases()).level is Level.OK

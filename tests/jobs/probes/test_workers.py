@@ -60,6 +60,16 @@ def test_a_lost_worker_is_a_warning():
     assert lost.message == "w-lost is lost: its last heartbeat was 1h ago"
 
 
+def test_a_stalled_worker_is_an_error():
+    WorkerProcessFactory(name="w-stalled", stalled=["acw-listener"])
+    WorkerProcessFactory(name="w-lost", stalled=["acw-listener"], lost=True)
+    findings = {finding.message: finding for finding in workers.workers()}
+    stalled = findings["w-stalled has stalled: no progress in acw-listener"]
+    assert stalled.level is Level.ERROR
+    assert "jobs.module.stalled" in stalled.advice
+    assert not [message for message in findings if "w-lost has stalled" in message]
+
+
 def test_served_queues_are_fine():
     WorkerProcessFactory(queues=["default"])
     JobFactory(run_at=ago(hours=1))

@@ -1,0 +1,1 @@
+"""An app whose jobs book amounts to accounts, in tables that the test makes."""

@@ -1,0 +1,6 @@
+"""An app whose job type writes a ledger: who executed what, under which lease."""
+
+from __future__ import annotations
+
+PROBE_EVERY = "TEST_PROBE_EVERY"
+"""An environment variable: after how many seconds a listener asks whether it hears, where half a minute is too long."""

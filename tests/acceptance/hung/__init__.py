@@ -1,0 +1,1 @@
+"""An app with job types that hang, take long, or eat memory."""
