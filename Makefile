@@ -16,7 +16,7 @@ PORT ?= 8000
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml
 
-.PHONY: help setup run test bench check lock compile clean
+.PHONY: help setup run test chaos bench check lock compile clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,10 @@ run: $(STAMP) ## set up and run everything: database, web server, worker (HOST=,
 test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows them)
 	@echo "==> Running the tests, each process of them on a PostgreSQL of its own"
 	@exec "$(BIN)/python" -X dev -m pytest --numprocesses auto --maxprocesses 4 $(ARGS)
+
+chaos: $(STAMP) ## kill, suspend and cut off workers and servers, and look for broken promises (ARGS='--seed 7' chooses)
+	@echo "==> Torturing the queue on servers of its own, and playing its verbs at random, for some fifteen minutes"
+	@MODEL_MINUTES=3 exec "$(BIN)/python" -X dev -m pytest -s --full tests/chaos tests/jobs/test_model.py $(ARGS)
 
 bench: $(STAMP) ## measure the queue beside its ceiling (ARGS='--short' takes a minute)
 	@echo "==> Measuring on the database that DATABASE_URL names, or the embedded one"

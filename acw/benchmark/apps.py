@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
-
 from django.apps import AppConfig
 
 from acw.benchmark import settings
-
-_STDIN = 0
+from acw.scratch import tether
 
 
 class BenchmarkConfig(AppConfig):
@@ -26,12 +22,4 @@ class BenchmarkConfig(AppConfig):
             for module in (claims, estimates):
                 vars(module)["LARGEST_BATCH"] = settings.BENCHMARK_LARGEST_BATCH
         if settings.BENCHMARK_TETHERED:
-            threading.Thread(target=_end_with_stdin, daemon=True).start()
-
-
-def _end_with_stdin() -> None:
-    """Whoever started this process holds the other end; killed or not, its end is ours."""
-    # Unbuffered: a buffer's lock, held here, would be a fatal error when the interpreter ends.
-    while os.read(_STDIN, 1):
-        pass
-    os._exit(1)
+            tether.end_with_stdin()

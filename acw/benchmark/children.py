@@ -14,7 +14,7 @@ from typing import Any
 
 from acw.benchmark import gate
 from acw.benchmark.errors import BenchmarkError
-from acw.benchmark.scratch import MANAGE
+from acw.scratch.schema import MANAGE
 
 PATIENCE = 600.0
 """Seconds after which a program is given up."""

@@ -24,8 +24,9 @@ from acw.benchmark import children, real_jobs, rows
 from acw.benchmark.children import Child
 from acw.benchmark.errors import BenchmarkError, CountError
 from acw.benchmark.figures import Figure, of_rounds
-from acw.benchmark.scratch import MANAGE, Scratch
+from acw.benchmark.scratch import Scratch
 from acw.benchmark.workers import Workers
+from acw.scratch.schema import MANAGE
 from workspaces.job_types import FETCH
 
 JOBS, JOBS_SHORT = 500, 20

@@ -31,8 +31,9 @@ from acw.benchmark.children import Child
 from acw.benchmark.errors import BenchmarkError, CountError
 from acw.benchmark.figures import Figure, percentile
 from acw.benchmark.job_types import NOOP
-from acw.benchmark.scratch import MANAGE, Scratch
+from acw.benchmark.scratch import Scratch
 from acw.benchmark.timed_worker import Timed
+from acw.scratch.schema import MANAGE
 from jobs.wakeup import CHANNEL
 
 RATE = 500

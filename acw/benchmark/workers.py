@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from acw.benchmark.errors import BenchmarkError
-from acw.benchmark.scratch import MANAGE, Scratch
+from acw.benchmark.scratch import Scratch
+from acw.scratch.schema import MANAGE
 from jobs import registry
 from jobs.events import LogEvent
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -23,7 +20,8 @@ from acw.benchmark.measurements import (
     Extent,
 )
 from acw.benchmark.scratch import Scratch, scratch_schema
-from acw.foreground import STOP_SIGNALS
+from acw.scratch.errors import ScratchError
+from acw.scratch.interruption import cleaning_up_on_signals
 from jobs.command_line import OperatorCommand
 
 
@@ -71,7 +69,7 @@ class Command(OperatorCommand):
             short=short,
         )
         with (
-            _cleaning_up_on_signals(),
+            cleaning_up_on_signals(),
             _refusals_as_errors(),
             scratch_schema() as scratch,
         ):
@@ -111,25 +109,8 @@ class Command(OperatorCommand):
 def _refusals_as_errors() -> Iterator[None]:
     try:
         yield
-    except BenchmarkError as error:
+    except (BenchmarkError, ScratchError) as error:
         raise CommandError(str(error)) from error
-
-
-@contextmanager
-def _cleaning_up_on_signals() -> Iterator[None]:
-    """Let the first stop signal end the block as an error does, and none disturb what is then tidied."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for each in STOP_SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _names(text: str) -> list[str]:

@@ -40,7 +40,13 @@ def test_workers_tidy_the_benchmarks_directory_and_end_with_the_benchmark(
     own = forgotten_file(scratch.directory / "data")
     with Workers(scratch, threads=1) as workers:
         (pid,) = workers.pids
-        listed = connection.execute("SELECT pid, threads FROM job_workers").fetchall()
+        listed = wait_until(
+            lambda: connection.execute(
+                "SELECT pid, threads FROM job_workers"
+            ).fetchall(),
+            "announced",
+            timeout=PATIENCE,
+        )
         assert listed == [(pid, 1)]
         # Every runner has ticked, and what the cleanup is for is gone where it may tidy.
         wait_until(lambda: not own.exists(), "cleaned up", timeout=PATIENCE)
