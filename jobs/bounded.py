@@ -6,16 +6,28 @@ shutdown from its end.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS
 
-from jobs.connection import QueueConnection
+from jobs.connection import Executes, QueueConnection
 from jobs.progress import Progress, longest_statement
 
 _BOUND = "SELECT set_config('statement_timeout', %s, true)"
+_LOCKS = "SELECT set_config('lock_timeout', %s, true)"
+
+
+def lock_limit() -> str:
+    """How long a statement of a side thread waits for a lock, as ``lock_timeout`` takes it."""
+    return f"{max(1, round(longest_statement() * 1000))}ms"
+
+
+def limit_locks(connection: Executes, limit: str) -> None:
+    """Have the rest of the open transaction give up waiting for a lock after that; ``0`` is for ever."""
+    connection.execute(_LOCKS, [limit])
 
 
 class NoAnswerError(psycopg.OperationalError):
@@ -43,8 +55,14 @@ class BoundedConnection(QueueConnection):
         self, query: str, parameters: Sequence[Any] | dict[str, Any]
     ) -> list[Any]:
         seconds = longest_statement() if self._seconds is None else self._seconds
+        guard: threading.Timer | None = None
         try:
-            with self.raw().transaction():
+            raw = self.raw()
+            # A commit has no statement_timeout, and where a standby has to confirm it, it may wait for that for ever.
+            guard = threading.Timer(2 * seconds, raw.cancel)
+            guard.daemon = True
+            guard.start()
+            with raw.transaction():
                 super()._execute(_BOUND, [f"{max(1, round(seconds * 1000))}ms"])
                 return super()._execute(query, parameters)
         except psycopg.errors.QueryCanceled as error:
@@ -52,5 +70,7 @@ class BoundedConnection(QueueConnection):
                 f"no answer within {seconds:g} s, as behind a lock on the table: {error}"
             ) from error
         finally:
+            if guard is not None:
+                guard.cancel()
             if self._progress is not None:
                 self._progress.moved()

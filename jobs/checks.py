@@ -3,8 +3,8 @@
 ``jobs.E001``  a lease that ends before its heartbeat can keep it
 ``jobs.W001``  a lease so short that a busy host loses it
 ``jobs.E002``  a runner whose settings are missing or wrong
-``jobs.E003``  a type or queue name that its column cannot hold
-``jobs.E004``  a handler whose payload annotation cannot be resolved
+``jobs.W002``  a deadline for side threads that a cut network outlasts
+``jobs.E003``  a handler whose payload annotation cannot be resolved
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (its name)
 
 from jobs import registry
-from jobs.models import NAME_MAX_LENGTH, QUEUE_MAX_LENGTH
 from jobs.pool import STUCK_AFTER
 from jobs.registry import JobType, Runner
 
@@ -29,6 +28,9 @@ SHORTEST_LEASE = 2 * dt.timedelta(seconds=STUCK_AFTER)
 """Shorter, and jobs that wait behind a slow one are not given back in time."""
 
 SAFE_LEASE = dt.timedelta(seconds=10)
+
+SAFE_STALL = dt.timedelta(seconds=45)
+"""Within this the system has noticed that a network is cut, with the connection's defaults."""
 
 
 @register(WORKER)
@@ -53,6 +55,21 @@ def check_lease_timeout(**_: Any) -> Iterable[CheckMessage]:
             )
         ]
     return []
+
+
+@register(WORKER)
+def check_stall_deadline(**_: Any) -> Iterable[CheckMessage]:
+    """jobs.W002."""
+    deadline: dt.timedelta = settings.JOBS_STALL_AFTER
+    if deadline >= SAFE_STALL:
+        return []
+    return [
+        Warning(
+            f"JOBS_STALL_AFTER is {deadline.total_seconds():g}s: a cut network is noticed later than that, and ends the worker.",
+            hint=f"Set at least {SAFE_STALL.total_seconds():g}s, except in tests; 60s is the default.",
+            id="jobs.W002",
+        )
+    ]
 
 
 @register(WORKER)
@@ -86,7 +103,7 @@ def _check_runner(runner: Runner) -> Iterator[CheckMessage]:
 
 @register(WORKER)
 def check_job_types(**_: Any) -> Iterable[CheckMessage]:
-    """jobs.E003, jobs.E004."""
+    """jobs.E003."""
     return [
         message
         for job_type in registry.job_types().values()
@@ -95,17 +112,6 @@ def check_job_types(**_: Any) -> Iterable[CheckMessage]:
 
 
 def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
-    for what, name, longest in (
-        ("name", job_type.name, NAME_MAX_LENGTH),
-        ("queue", job_type.queue, QUEUE_MAX_LENGTH),
-    ):
-        if not 0 < len(name) <= longest:
-            yield Error(
-                f"Job type {job_type.name!r}: its {what} has {len(name)} characters, 1 to {longest} are stored.",
-                hint="Give it another one in @job_handler.",
-                obj=job_type.handler,
-                id="jobs.E003",
-            )
     try:
         _ = job_type.payload_type
     except Exception as error:  # whatever evaluating a string annotation may raise
@@ -113,5 +119,5 @@ def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
             f"Job type {job_type.name!r}: its handler's annotations cannot be resolved: {error}.",
             hint="Import the payload's dataclass at the top of the module, not under TYPE_CHECKING.",
             obj=job_type.handler,
-            id="jobs.E004",
+            id="jobs.E003",
         )

@@ -130,7 +130,19 @@ _CLAIM_UNKNOWN = _UNKNOWN_BATCH + _LEASE_BATCH
 _NO_JOB = "NULL, NULL, NULL, NULL::smallint, NULL, NULL::int, NULL::int, NULL::bigint, NULL::timestamptz, NULL::timestamptz"
 """What stands in a claim's columns behind the id, in a row that tells of a lost lease."""
 
-_TIME = "SELECT statement_timestamp() - %(ago)s::interval"
+# Without a lock: a claim also finds nothing where its batch was full before, or where another one has locked it all.
+_BARREN = """
+SELECT wanted.queue, wanted.priority, statement_timestamp()
+FROM unnest(%(queues)s::text[], %(priorities)s::smallint[]) AS wanted (queue, priority)
+LEFT JOIN LATERAL (
+    SELECT true AS due FROM jobs
+    WHERE status = 'pending' AND queue = wanted.queue AND priority = wanted.priority
+        AND run_at <= statement_timestamp() AND type = ANY(%(types)s::text[])
+    ORDER BY run_at, id
+    LIMIT 1
+) AS found ON true
+WHERE found.due IS NULL
+"""
 
 # One step of the walk for each queue, through the index by which jobs are claimed: the cost is the number of queues,
 # not that of pending jobs.
@@ -203,12 +215,14 @@ def held_by(
     return _in_order(connection.execute(_HELD_BY, parameters))
 
 
-def began_at(connection: Executes, seconds_ago: float) -> dt.datetime:
-    """The database's time so many seconds ago."""
-    ago = {"ago": dt.timedelta(seconds=seconds_ago)}
-    ((time,),) = connection.execute(_TIME, ago)
-    began: dt.datetime = time
-    return began
+def barren(
+    connection: Executes, wanted: Claim
+) -> tuple[list[Level], dt.datetime | None]:
+    """Where nothing is due that this claim asks for, and the database's time at which that was so."""
+    rows = connection.execute(_BARREN, _parameters(wanted))
+    return [(queue, priority) for queue, priority, _ in rows], rows[0][
+        2
+    ] if rows else None
 
 
 def pending_queues(connection: Executes) -> set[str]:

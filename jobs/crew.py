@@ -106,3 +106,4 @@ class Crew:
             thread.done.flush(connection, wait=False)
             if not (thread.is_alive() or thread.done):
                 self._written_off.remove(thread)
+                thread.forget()

@@ -13,11 +13,12 @@ from jobs.outcomes import Outcome
 class Execution:
     """One job being executed, with the context that its handler sees."""
 
-    __slots__ = ("context", "job")
+    __slots__ = ("context", "job", "overdue_at")
 
     def __init__(self, job: LeasedJob) -> None:
         job_type = registry.find_job_type(job.type)
         self.job = job
+        self.overdue_at: float | None = None
         self.context = JobContext(
             job_id=job.id,
             type=job.type,

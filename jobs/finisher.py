@@ -10,6 +10,7 @@ import psycopg
 from django.db import DatabaseError, Error, connection, transaction
 
 from jobs import claims, leases
+from jobs.bounded import limit_locks, lock_limit
 from jobs.claims import Claim
 from jobs.connection import Executes, TransactionConnection, is_away
 from jobs.events import LogEvent
@@ -153,13 +154,17 @@ def _write_dead_in_session(
 ) -> None:
     try:
         with transaction.atomic():
-            written = leases.finish(
-                TransactionConnection(), [(job, outcome)], worker=worker
-            )
+            session = TransactionConnection()
+            limit_locks(session, lock_limit())
+            written = leases.finish(session, [(job, outcome)], worker=worker)
+            limit_locks(session, "0")
             if written.get(job.id) == Status.DEAD:
                 announce_death(job.id, outcome.error or "")
     except (psycopg.Error, DatabaseError) as error:
-        if is_away(error):
+        if is_away(error) or isinstance(
+            error.__cause__, psycopg.errors.LockNotAvailable
+        ):
+            # Kept, and written again: by the main thread too, which must not wait for an operator's lock without a sign.
             raise psycopg.OperationalError(str(error)) from error
         log.exception(
             LogEvent.FINISH_FAILED, extra={"job_id": job.id, "type": job.type}

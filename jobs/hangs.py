@@ -27,7 +27,12 @@ def fail(thread: WorkerThread) -> tuple[LeasedJob, Outcome] | None:
         return None
     timeout, grace = execution.context.timeout, settings.JOBS_TIMEOUT_GRACE
     seconds = time.monotonic() - execution.context.started
-    if timeout is None or seconds <= timeout.total_seconds() + grace.total_seconds():
+    if timeout is None or seconds <= timeout.total_seconds():
+        return None
+    # From when it was first seen, since the whole process may have been suspended: then the handler knows no sooner.
+    if execution.overdue_at is None:
+        execution.overdue_at = time.monotonic()
+    if time.monotonic() - execution.overdue_at < grace.total_seconds():
         return None
     job = execution.job
     # Before it is taken: afterwards the thread may be gone, or not be in this handler any more.

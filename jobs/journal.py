@@ -20,6 +20,7 @@ import os
 import struct
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -46,13 +47,18 @@ SLOTS = 64
 ENTRIES = 2 * LARGEST_BATCH
 """Jobs that one thread can note: it forgets them with each batch."""
 
+SETTLE = 10.0
+"""Seconds after its first reading at which a journal is read again and removed."""
+
 _WORD = 8
 _ENTRY = struct.Struct("=16sqq")
 _STATE = 24
 _BEGUN, _DONE = 1, 2
 # One entry more than is read: where a job is noted that finds no room.
 _SLOT = _WORD + (ENTRIES + 1) * _ENTRY.size
-_FILE = _WORD + SLOTS * _SLOT
+_HEADER = 64
+_BOOT = slice(8, 44)
+_FILE = _HEADER + SLOTS * _SLOT
 
 
 _open: set[Journal] = set()
@@ -64,7 +70,7 @@ class Slot:
     __slots__ = ("_at", "_count", "_memory", "_start", "number")
 
     def __init__(self, memory: memoryview, number: int) -> None:
-        start = _WORD + number * _SLOT
+        start = _HEADER + number * _SLOT
         self.number = number
         self._memory = memory
         self._count = memory[start : start + _WORD].cast("q")
@@ -99,6 +105,7 @@ class Journal:
         self._file = file
         self._crash = crash
         self._memory = memoryview(mmap.mmap(file.fileno(), _FILE))
+        self._memory[_BOOT] = _this_boot()
         self._free = list(range(SLOTS))
         self._giving = threading.Lock()
         self._traces = not faulthandler.is_enabled()
@@ -136,6 +143,15 @@ class Journal:
         self._crash.close()
 
 
+def _this_boot() -> bytes:
+    """Names the time since the system was started; zeros where it does not tell."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        boot = b""
+    return boot.strip()[:36].ljust(36, b"\0")
+
+
 def directory() -> Path:
     """Where the workers of this host keep their journals."""
     place: Path = settings.ACW_DATA_DIR / "workers"
@@ -147,12 +163,19 @@ def open_journal(worker: str) -> Journal | None:
     path = directory() / f"{quote(worker, safe=':')}{SUFFIX}"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        crash = path.with_suffix(CRASH_SUFFIX).open("wb")
-        # Before the journal is there, or somebody could take it for a dead worker's in between.
-        fcntl.flock(crash, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file = path.open("w+b")
-        file.truncate(_FILE)
-        return Journal(path, file, crash)
+        with ExitStack() as undo:
+            crash = undo.enter_context(path.with_suffix(CRASH_SUFFIX).open("wb"))
+            # While it is still locked: an unlocked one is taken for a dead worker's.
+            undo.callback(remove, path)
+            # Before the journal is there, or somebody could take it for a dead worker's in between.
+            fcntl.flock(crash, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file = undo.enter_context(path.open("w+b"))
+            # Not truncate(): to write into a hole of a mapped file when the disk is full ends the process (SIGBUS).
+            file.write(bytes(_FILE))
+            file.flush()
+            made = Journal(path, file, crash)
+            undo.pop_all()
+            return made
     except OSError as error:
         log.warning(
             LogEvent.JOURNAL_FAILED,
@@ -175,11 +198,16 @@ class Notes:
     """
 
     def __init__(self, data: bytes) -> None:
-        self.complete = len(data) == _FILE and data[0] == 0
+        # After a crash of the host the file is as old as the system's last writing of it.
+        fresh = len(data) == _FILE and data[_BOOT] == _this_boot()
+        self.complete = fresh and data[0] == 0
         self.begun: set[LeaseKey] = set()
         self.done: set[LeaseKey] = set()
-        for start in range(_WORD, len(data) - _SLOT + 1, _SLOT):
+        for start in range(_HEADER, len(data) - _SLOT + 1, _SLOT):
             count = int.from_bytes(data[start : start + _WORD], sys.byteorder)
+            if count > ENTRIES:
+                self.complete = False
+                continue
             first = start + _WORD
             entries = data[first : first + count * _ENTRY.size]
             for raw_id, lease_seq, state in _ENTRY.iter_unpack(entries):
@@ -196,6 +224,8 @@ class Remains:
     worker: str
     notes: Notes
     crash: str
+    again: bool
+    """Whether it was read before."""
 
 
 @contextmanager
@@ -205,22 +235,33 @@ def remains(path: Path) -> Iterator[Remains | None]:
         try:
             crash = stack.enter_context(path.with_suffix(CRASH_SUFFIX).open("rb"))
             fcntl.flock(crash, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = path.read_bytes()
+            data, told = path.read_bytes(), crash.read()
+            read_before = not path.stat().st_mode & 0o200
+            settled = read_before and time.time() - path.stat().st_ctime > SETTLE
         except OSError:  # also where another has read and removed it just now
             yield None
             return
         yield Remains(
             worker=unquote(path.name.removesuffix(SUFFIX)),
             notes=Notes(data),
-            crash=crash.read().decode(errors="replace").strip(),
+            crash=told.decode(errors="replace").strip(),
+            again=read_before,
         )
-        remove(path)
+        # The server may still be at its last claim: there is another look for what that has leased.
+        if settled:
+            remove(path)
+        elif not read_before:
+            with suppress(OSError):
+                path.chmod(0o400)
 
 
 def left_behind() -> list[Path]:
     """The journals of this host's workers, of living ones and others."""
     prefix = quote(settings.ACW_HOST, safe=":")
-    return sorted(directory().glob(f"{glob.escape(prefix)}:*{SUFFIX}"))
+    try:
+        return sorted(directory().glob(f"{glob.escape(prefix)}:*{SUFFIX}"))
+    except OSError:  # as open_journal has warned
+        return []
 
 
 def _unlock_after_fork() -> None:

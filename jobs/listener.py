@@ -13,6 +13,7 @@ import uuid
 from django.conf import settings
 
 from jobs import messages
+from jobs.bounded import lock_limit
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection, is_direct
 from jobs.events import LogEvent
 from jobs.messages import Message
@@ -109,6 +110,10 @@ class Listener(Part):
             self._pool.wake()
 
 
+# The commit of a notification takes a lock, which one that waits for a standby holds for as long.
+_PROBE = "SELECT set_config('lock_timeout', %s, true), pg_notify(%s, %s)"
+
+
 class DeafError(Exception):
     """The connection is open, and what is sent to it does not arrive."""
 
@@ -137,5 +142,10 @@ class _Probe:
             self._token = uuid.uuid4().hex
             self._sent_at = time.monotonic()
             self._connection.execute(
-                "SELECT pg_notify(%s, %s)", [CHANNEL, messages.of_probe(self._token)]
+                _PROBE,
+                [
+                    lock_limit(),
+                    CHANNEL,
+                    messages.of_probe(self._token),
+                ],
             )

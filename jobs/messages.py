@@ -61,7 +61,7 @@ def read(text: str) -> Message:
     except (ValueError, RecursionError):
         return Message(queues=None)
     if isinstance(said, list):
-        return Message(queues=tuple(name for name in said if isinstance(name, str)))
+        return Message(queues=tuple(name for name in said if _is_name(name)))
     if not isinstance(said, dict):
         return Message(queues=None)
     probe = said.get(_PROBE)
@@ -76,3 +76,11 @@ def _leases(pairs: object) -> frozenset[LeaseKey]:
         return frozenset((uuid.UUID(hex=job_id), int(seq)) for job_id, seq in pairs)  # type: ignore[attr-defined] # else it is none
     except (TypeError, ValueError, AttributeError, OverflowError):
         return frozenset()
+
+
+def _is_name(name: object) -> bool:
+    """Whether a queue can be called so: no text with a NUL or half a character can be stored."""
+    try:
+        return isinstance(name, str) and b"\0" not in name.encode()
+    except UnicodeEncodeError:
+        return False

@@ -108,9 +108,9 @@ class Pool:
 
     def wait_for_work(self, generation: int, seconds: float | None = None) -> None:
         """Wait for a wake-up after ``generation``, at most a poll interval, jittered so that threads spread."""
-        if seconds is None:
-            poll: dt.timedelta = settings.JOBS_POLL_INTERVAL
-            seconds = poll.total_seconds() * random.uniform(0.8, 1.2)  # noqa: S311
+        poll: dt.timedelta = settings.JOBS_POLL_INTERVAL
+        longest = poll.total_seconds() * random.uniform(0.8, 1.2)  # noqa: S311
+        seconds = longest if seconds is None else min(seconds, longest)
         with self._condition:
             self._condition.wait_for(
                 lambda: self._generation != generation or self.stopping.is_set(),

@@ -216,6 +216,8 @@ class Worker:
                 )
                 return True
             if reached := self._limits.reached(self.pool.crew.executed()):
+                if "max_jobs" in reached and self.pool.running():
+                    continue  # nothing more is claimed: what runs may take its time
                 log.info(
                     LogEvent.MODULE_RECYCLING, extra={"worker": self.name, **reached}
                 )

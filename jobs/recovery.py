@@ -16,16 +16,18 @@ from django.conf import settings
 
 from jobs import backoff, claims, finisher, journal, outcomes, registry
 from jobs.bounded import BoundedConnection
+from jobs.connection import UNAVAILABLE
 from jobs.events import LogEvent
 from jobs.journal import Notes, Remains
 from jobs.leases import LeasedJob
-from jobs.models import WorkerProcess
 from jobs.outcomes import COMPLETED, COMPLETED_AND_DELETED, NOT_BEGUN, Outcome
 
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 5.0
 """Seconds between two looks at the journals of this host."""
+
+_FORGET = "DELETE FROM job_workers WHERE name = %(worker)s"
 
 _SILENT = "without a word, as by os._exit, kill -9 or for want of memory"
 
@@ -59,9 +61,18 @@ def recover() -> int:
     """
     count = 0
     for path in journal.left_behind():
-        with journal.remains(path) as found:
-            if found is not None:
-                count += _take_back(found)
+        try:
+            with journal.remains(path) as found:
+                if found is not None:
+                    count += _take_back(found)
+        except UNAVAILABLE:
+            raise
+        # One that cannot be dealt with ends no worker and holds up no other, nor the reaper.
+        except Exception as error:
+            log.exception(
+                LogEvent.JOURNAL_FAILED,
+                extra={"path": str(path), "error": str(error)},
+            )
     return count
 
 
@@ -85,9 +96,11 @@ def _take_back(found: Remains) -> int:
         ]
         counts = Counter(_kind(outcome) for _, outcome in decided)
         count = len(decided)
-        # Taken for dead by the others too: its ticks may be run again.
-        WorkerProcess.objects.filter(name=found.worker).delete()
         finisher.write(connection, decided, worker=found.worker)
+        # Taken for dead by the others too: its ticks may be run again.
+        connection.execute(_FORGET, {"worker": found.worker})
+    if not count and found.again:
+        return 0
     log.warning(
         LogEvent.WORKER_LOST, extra={"worker": found.worker, "error": error, **counts}
     )

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from jobs import leases, recovery
+from jobs.bounded import limit_locks, lock_limit
 from jobs.connection import QueueConnection, TransactionConnection, is_away
 from jobs.events import LogEvent
 from jobs.finisher import announce_death
@@ -41,6 +42,7 @@ def job_reaper(stop: threading.Event) -> Summary:
     while not stop.is_set():
         with transaction.atomic():
             connection = TransactionConnection()
+            limit_locks(connection, lock_limit())
             expired = leases.lock_expired(connection, REAP_BATCH, after=after)
             for job in expired:
                 counts[_reap_isolated(job)] += 1

@@ -22,11 +22,7 @@ from jobs.handler_connections import HandlerConnections
 from jobs.journal import Slot
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.outbox import Outbox
-from jobs.outcomes import (
-    COMPLETED,
-    COMPLETED_AND_DELETED,
-    NOT_BEGUN,
-)
+from jobs.outcomes import COMPLETED, COMPLETED_AND_DELETED, NOT_BEGUN
 
 if TYPE_CHECKING:
     from jobs.pool import Pool
@@ -73,17 +69,22 @@ class WorkerThread(threading.Thread):
         journal = self._pool.journal
         self._noted = journal.slot() if journal is not None else None
         try:
-            with suppress(_TakenAway):
-                self._work()
+            self._work()
+        except _TakenAway:
+            pass  # what was decided in its place may not be in the table yet
         except BaseException as error:
             self.error = error
         else:
-            # Another thread may yet have to write what this one did before its execution was taken away.
-            if journal is not None and self._noted is not None and not self.done:
-                journal.give_back(self._noted)
+            self.forget()
         finally:
             self._connection.close()
             connections.close_all()
+
+    def forget(self) -> None:
+        """Called when everything that it did is in the table, and whatever was decided in its place."""
+        noted, self._noted = self._noted, None
+        if self._pool.journal is not None and noted is not None:
+            self._pool.journal.give_back(noted)
 
     def _work(self) -> None:
         while not self._pool.stopping.is_set():
@@ -122,18 +123,15 @@ class WorkerThread(threading.Thread):
         self._waiting.extend(batch)
         self.asking_since = None
         if seconds > SLOW and not wanted.floors:
-            self._pass_over(wanted, batch, started)
+            self._pass_over(wanted)
         return True
 
-    def _pass_over(
-        self, wanted: Claim, batch: Collection[LeasedJob], started: float
-    ) -> None:
-        """Have the next claims not look again where this one took long and found nothing."""
-        barren = wanted.limits.keys() - {(job.queue, job.priority) for job in batch}
+    def _pass_over(self, wanted: Claim) -> None:
+        """Have the next claims not look again where a slow one finds nothing."""
         with suppress(*UNAVAILABLE):
-            seconds = time.monotonic() - started
-            before = claims.began_at(self._connection, seconds)
-            self._pool.floors.pass_over(barren, before)
+            barren, before = claims.barren(self._connection, wanted)
+            if before is not None:
+                self._pool.floors.pass_over(barren, before)
 
     def _take_over(self) -> bool:
         taken = self._pool.take_over(self)

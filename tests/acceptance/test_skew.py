@@ -125,7 +125,7 @@ def test_what_a_host_with_a_wrong_clock_enqueues_is_due_now_and_in_order(
     install: Install, clock: WrongClock, ledger: Ledger, tmp_path: Path
 ) -> None:
     """The ids carry the wrong time; order and times are the database's."""
-    wrong = install(**RECORDING, **clock.environment)
+    wrong = install(**(RECORDING | clock.environment))
     right = Product(wrong.url, tmp_path, dict(RECORDING))
     first = ledger.enqueue(right, {})
     second = ledger.enqueue(wrong, {})

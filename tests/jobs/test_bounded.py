@@ -9,6 +9,7 @@ from pytest_django import Settings
 from jobs.bounded import BoundedConnection, NoAnswerError
 from jobs.connection import UNAVAILABLE, QueueConnection, is_away
 from jobs.progress import Progress
+from jobs.testing import wait_until
 from tests.jobs.factories import JobFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,3 +74,34 @@ def test_a_statement_prepared_before_a_migration_is_prepared_again(
         assert bounded.execute("SELECT 1", []) == [(1,)]
     finally:
         queue_connection.execute("DROP TABLE test_plan", [])
+
+
+def test_a_commit_that_waits_for_a_standby_is_not_waited_for_either(
+    queue_connection: QueueConnection,
+) -> None:
+    """PostgreSQL has no time limit for it; the cancel that ends the wait leaves the transaction committed."""
+    name = queue_connection.execute("SELECT current_database()", [])[0][0]
+    with BoundedConnection(seconds=0.2) as bounded:
+        pid = bounded.execute("SELECT pg_backend_pid()", [])[0][0]
+        queue_connection.execute(
+            "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", []
+        )
+        queue_connection.execute("SELECT pg_reload_conf()", [])
+        try:
+            bounded.raw().execute("SET synchronous_commit = on")
+            wait_until(
+                lambda: (
+                    queue_connection.execute("SHOW synchronous_standby_names", [])
+                    == [("nobody",)]
+                ),
+                "the server waits for a standby",
+            )
+            bounded.execute(
+                "INSERT INTO job_runners (name, interval) VALUES (%s, '1 min')", [name]
+            )
+        finally:
+            queue_connection.execute("SET synchronous_commit = local", [])
+            queue_connection.execute("ALTER SYSTEM RESET synchronous_standby_names", [])
+            queue_connection.execute("SELECT pg_reload_conf()", [])
+        assert bounded.execute("SELECT pg_backend_pid()", []) == [(pid,)]
+    assert queue_connection.execute("SELECT name FROM job_runners", []) == [(name,)]

@@ -111,6 +111,7 @@ def test_a_broken_probe_is_a_finding_that_says_where():
     assert second[1] is Level.OK
 
 
+@pytest.mark.django_db
 def test_what_a_probe_found_before_it_broke_stays():
     @probe("half")
     def half() -> Iterator[Finding]:

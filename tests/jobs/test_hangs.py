@@ -73,10 +73,12 @@ def executing(job: LeasedJob) -> WorkerThread:
 
 
 def past_its_timeout(thread: WorkerThread, seconds: float = 12) -> None:
-    """As if it had begun so long ago."""
+    """As if it had begun so long ago, and was looked at all the time."""
     execution = thread.execution
     assert execution is not None
+    timeout = execution.context.timeout or dt.timedelta(0)
     execution.context.started = time.monotonic() - seconds
+    execution.overdue_at = execution.context.started + timeout.total_seconds()
 
 
 def test_a_handler_that_hangs_is_failed_with_the_place_where_it_hangs(
@@ -147,6 +149,22 @@ def test_the_grace_is_added_to_the_timeout(
     assert hanging.contexts[0].should_stop
     assert not hanging.contexts[0].lease_lost
     past_its_timeout(thread, 62)
+    assert hangs.fail(thread) is not None
+
+
+def test_the_time_for_which_the_process_was_suspended_is_no_handlers_fault(
+    hanging: Hanging, settings: Settings
+) -> None:
+    """It has the whole grace from when its lateness is first seen."""
+    settings.JOBS_TIMEOUT_GRACE = dt.timedelta(minutes=1)
+    thread = executing(leased_job(type="test.hang"))
+    assert hanging.began.wait(PATIENCE)
+    execution = thread.execution
+    assert execution is not None
+    execution.context.started = time.monotonic() - 1000
+    assert hangs.fail(thread) is None
+    assert hangs.fail(thread) is None
+    past_its_timeout(thread, 1000)
     assert hangs.fail(thread) is not None
 
 

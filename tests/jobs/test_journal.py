@@ -55,7 +55,7 @@ def test_it_tells_what_was_begun_and_what_completed(opened: Journal):
         assert found.notes.complete
         assert found.notes.done == {first.key}
         assert found.notes.begun == {first.key, second.key}
-    assert left_behind() == []
+        assert not found.again
 
 
 def test_each_thread_has_a_part_of_its_own(opened: Journal):
@@ -187,6 +187,67 @@ os._exit(0)
 
         # The child may still be about to let go.
         assert wait_until(told, "the journal can be read") == WORKER
+
+
+def test_it_is_read_again_for_a_claim_that_was_under_way_and_then_removed(
+    opened: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    path = die(opened)
+    with remains(path) as first:
+        assert first is not None
+    with remains(path) as second:
+        assert second is not None
+        assert second.again
+    assert left_behind() == [path]
+    monkeypatch.setattr(journal, "SETTLE", -1.0)
+    with remains(path) as third:
+        assert third is not None
+    assert left_behind() == []
+
+
+def test_after_a_crash_of_the_host_it_is_not_believed_where_it_is_silent(
+    opened: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    slot = opened.slot()
+    assert slot is not None
+    job = leased_job()
+    slot.begin(job)
+    path = die(opened)
+    monkeypatch.setattr(journal, "_this_boot", lambda: b"another".ljust(36, b"\0"))
+    with remains(path) as found:
+        assert found is not None
+        assert found.notes.begun == {job.key}
+        assert not found.notes.complete
+
+
+def test_garbage_tells_nothing_and_hurts_nobody(opened: Journal):
+    path = die(opened)
+    path.write_bytes(b"\xff" * len(path.read_bytes()))
+    with remains(path) as found:
+        assert found is not None
+        assert not found.notes.complete
+        assert found.notes.begun == set()
+
+
+@pytest.mark.parametrize("failing", ["mmap", "write"])
+def test_one_that_could_not_be_opened_leaves_nothing_that_passes_for_a_dead_workers(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+):
+    def refuse(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if failing == "mmap":
+        monkeypatch.setattr("jobs.journal.mmap.mmap", refuse)
+    else:
+        monkeypatch.setattr(journal, "bytes", refuse, raising=False)
+    assert open_journal(WORKER) is None
+    assert list((data_dir / "workers").iterdir()) == []
+
+
+def test_its_blocks_are_there_before_they_are_written(opened: Journal):
+    """A hole in a mapped file would end the process when the disk is full."""
+    (path,) = left_behind()
+    assert path.stat().st_blocks * 512 >= path.stat().st_size
 
 
 def test_what_lies_after_a_failure_to_write_it_down_is_found_again(opened: Journal):

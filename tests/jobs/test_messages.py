@@ -74,3 +74,9 @@ def test_leases_that_are_none_are_left_alone(said: object) -> None:
 
 def test_a_message_that_is_too_deep_for_python_has_all_look() -> None:
     assert messages.read("[" * 100_000) == Message(queues=None)
+
+
+@pytest.mark.parametrize("name", ["\x00", "\ud800", 7, None])
+def test_what_no_queue_can_be_called_is_left_out(name: object) -> None:
+    """Any role that can connect may notify; what it says must not end a worker."""
+    assert messages.read(json.dumps(["a", name])).queues == ("a",)

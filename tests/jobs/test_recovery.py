@@ -84,7 +84,6 @@ def test_each_job_gets_what_it_deserves(dying: Dying):
     assert (row(waiting).status, row(waiting).attempts) == (Status.PENDING, 0)
     assert row(waiting).last_error == ""
     assert not WorkerProcess.objects.exists()
-    assert journal.left_behind() == []
     assert recover() == 0
 
 
@@ -162,6 +161,31 @@ def test_while_the_database_is_away_the_journal_is_kept(
         )
         with pytest.raises(Exception, match="terminat"):
             recover()
+    assert recover() == 1
+    assert row(job).status == Status.PENDING
+
+
+def test_a_claim_that_commits_after_the_worker_died_is_found_by_a_later_look(
+    dying: Dying,
+):
+    add(1)
+    dying.die()
+    assert recover() == 0
+    with QueueConnection() as connection:
+        (job,) = claims.claim(connection, claim_for(WORKER))
+    assert recover() == 1
+    assert (row(job).status, row(job).attempts) == (Status.PENDING, 0)
+
+
+def test_a_journal_that_cannot_be_dealt_with_holds_up_no_other(
+    dying: Dying, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    (job,) = dying.claim(1)
+    dying.die()
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.recovery._what_happened", lambda found: 1 / 0)
+        assert recover() == 0
+    assert "jobs.journal.failed" in caplog.messages
     assert recover() == 1
     assert row(job).status == Status.PENDING
 

@@ -185,7 +185,10 @@ def test_a_thread_whose_execution_was_taken_away_touches_nothing_more_and_ends(
     assert not thread.is_alive()
     assert thread.error is None
     assert thread.held() == [waiting, *([before] if unwritten else [])]
-    assert slots.given_back == (0 if unwritten else 1)
+    # What was decided in its place may not be written yet; whoever has written it says so.
+    assert slots.given_back == 0
+    thread.forget()
+    assert slots.given_back == 1
     job.refresh_from_db()
     assert (job.status, job.lease_seq) == (Status.RUNNING, 1)
 

@@ -64,6 +64,6 @@ def test_only_the_quiet_client_notifies_nobody(
                 notified.payload
                 for notified in connection.notifies(timeout=PATIENCE, stop_after=1)
             }
-    assert heard == {"quiet": {"last"}, "wake": {"default"}}
+    assert heard == {"quiet": {"last"}, "wake": {'["default"]'}}
     count = connection.execute("SELECT count(*) FROM jobs").fetchone()
     assert count == (80,)

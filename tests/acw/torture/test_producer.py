@@ -39,7 +39,9 @@ def test_exactly_what_it_says_is_committed_is_there(connection: psycopg.Connecti
             "SELECT fate, count(*) FROM torture_produced GROUP BY fate"
         ).fetchall()
     )
-    assert set(fates) == {"committed", "rolled back", "deduplicated"}
+    # How many keys are taken at the moment of their enqueue is chance.
+    assert {"committed", "rolled back"} <= set(fates)
+    assert set(fates) <= {"committed", "rolled back", "deduplicated"}
     assert fates["committed"] >= JOBS
     committed = connection.execute(
         "SELECT ref_id FROM torture_produced WHERE fate = 'committed' ORDER BY ref_id"

@@ -73,7 +73,7 @@ class Losing(Stage):
     def recover(self, worker: Worker, notes: Notes, *, commits: bool) -> None:
         def recovers() -> int:
             return recovery._take_back(
-                Remains(worker=worker.name, notes=notes, crash="")
+                Remains(worker=worker.name, notes=notes, crash="", again=False)
             )
 
         touches = {
