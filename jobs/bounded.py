@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -16,7 +17,10 @@ from django.db import DEFAULT_DB_ALIAS
 from jobs.connection import Executes, QueueConnection
 from jobs.progress import Progress, longest_statement
 
-_BOUND = "SELECT set_config('statement_timeout', %s, true)"
+# The second is for a process that is suspended between two statements: its locks would last as long.
+_BOUND = """
+SELECT set_config('statement_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)
+"""
 _LOCKS = "SELECT set_config('lock_timeout', %s, true)"
 
 
@@ -59,11 +63,11 @@ class BoundedConnection(QueueConnection):
         try:
             raw = self.raw()
             # A commit has no statement_timeout, and where a standby has to confirm it, it may wait for that for ever.
-            guard = threading.Timer(2 * seconds, raw.cancel)
+            guard = threading.Timer(2 * seconds, _cancel, [raw, seconds])
             guard.daemon = True
             guard.start()
             with raw.transaction():
-                super()._execute(_BOUND, [f"{max(1, round(seconds * 1000))}ms"])
+                self._execute_bound(seconds)
                 return super()._execute(query, parameters)
         except psycopg.errors.QueryCanceled as error:
             raise NoAnswerError(
@@ -74,3 +78,13 @@ class BoundedConnection(QueueConnection):
                 guard.cancel()
             if self._progress is not None:
                 self._progress.moved()
+
+    def _execute_bound(self, seconds: float) -> None:
+        super()._execute(_BOUND, [f"{max(1, round(seconds * 1000))}ms"] * 2)
+
+
+def _cancel(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """Without it where libpq cannot do so in the background: it would stop the whole process behind a pooler that hangs."""
+    if psycopg.capabilities.has_cancel_safe():
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=seconds)

@@ -32,13 +32,15 @@ UNAVAILABLE: tuple[type[Exception], ...] = (
     psycopg.InterfaceError,
     # A primary that failed over answers as a read-only server: the connection must go.
     psycopg.errors.ReadOnlySqlTransaction,
+    # The server has ended a session that was suspended in the middle of a transaction.
+    psycopg.errors.IdleInTransactionSessionTimeout,
     OperationalError,
     InterfaceError,
 )
 """What is raised while the database is away, restarting or failing over; try again later."""
 
-_AWAY_STATES = ("08", "57P0", "25006", "53300")
-"""SQLSTATEs, or their beginnings: connection lost, server shutting down, read-only, too many connections."""
+_AWAY_STATES = ("08", "57P0", "25006", "25P03", "53300")
+"""SQLSTATEs, or their beginnings: connection lost, server shutting down, read-only, idle for too long, too many connections."""
 
 _PREPARED_FROM = 2
 """Executions after which a statement is prepared: to plan a claim takes longer than to run it."""

@@ -105,3 +105,28 @@ def test_a_commit_that_waits_for_a_standby_is_not_waited_for_either(
             queue_connection.execute("SELECT pg_reload_conf()", [])
         assert bounded.execute("SELECT pg_backend_pid()", []) == [(pid,)]
     assert queue_connection.execute("SELECT name FROM job_runners", []) == [(name,)]
+
+
+def test_one_that_is_suspended_in_between_holds_its_locks_no_longer(
+    bounded: BoundedConnection, queue_connection: QueueConnection
+) -> None:
+    JobFactory()
+    suspended = bounded.raw()
+    suspended.execute("BEGIN")
+    bounded._execute_bound(0.2)
+    suspended.execute(TOUCH)
+    pid = suspended.info.backend_pid
+    # As if this process was stopped here.
+    wait_until(
+        lambda: (
+            not queue_connection.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]
+            )
+        ),
+        "the server ends the session",
+    )
+    with pytest.raises(UNAVAILABLE) as caught:
+        suspended.execute(TOUCH)
+    assert is_away(caught.value)
+    bounded.close()
+    assert bounded.execute(TOUCH, []) == []

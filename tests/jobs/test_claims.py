@@ -356,3 +356,24 @@ class TestUnknownTypes:
         assert self.claim(transaction_connection) == []
         WorkerProcess.objects.update(beat_at=timezone.now() - dt.timedelta(days=1))
         assert len(self.claim(transaction_connection)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("noop")
+def test_barren_is_where_nothing_is_due_though_a_claim_would_get_nothing_either(
+    queue_connection: QueueConnection, second_connection: QueueConnection
+) -> None:
+    add(1, priority=Priority.URGENT)
+    add(1, priority=Priority.HIGH)
+    add(1, priority=Priority.LOW, run_at=timezone.now() + dt.timedelta(hours=1))
+    Job.objects.create(type="test.of_a_newer_version", priority=Priority.NORMAL)
+    with second_connection.raw().transaction():
+        second_connection.execute(
+            "SELECT FROM jobs WHERE priority = 0 FOR NO KEY UPDATE", []
+        )
+        levels, at = claims.barren(queue_connection, claim_for())
+    assert set(levels) == {("default", Priority.NORMAL), ("default", Priority.LOW)}
+    assert at is not None
+    add(1)
+    add(1, priority=Priority.LOW)
+    assert claims.barren(queue_connection, claim_for()) == ([], None)

@@ -235,3 +235,20 @@ def test_a_backlog_that_nobody_here_can_do_is_not_read_by_each_claim(
     assert thread._pool.floors._barren[("default", 0)] > before - dt.timedelta(
         seconds=2
     )
+
+
+def test_a_batch_begins_with_a_journal_that_has_forgotten_the_one_before(
+    thread: WorkerThread, noop: str
+) -> None:
+    """Or it would be full, and tell nothing any more, after some batches."""
+    slots = Slots()
+    thread._pool.journal = slots  # type: ignore[assignment]
+    enqueue_many([NewJob(type=noop) for _ in range(50)])
+    thread.start()
+    thread.join(60)
+    said = [call[0] for call in slots.slot_.method_calls]
+    assert said.count("begin") == said.count("done") == 50
+    # Each is noted before its handler is called, and its end after that.
+    assert [word for word in said if word != "reset"] == ["begin", "done"] * 50
+    assert said[0] == "reset"
+    assert said.count("reset") > 1

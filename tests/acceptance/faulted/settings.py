@@ -11,6 +11,6 @@ from acw.settings import INSTALLED_APPS
 
 if "FAKETIME_TIMESTAMP_FILE" in os.environ:
     # faketime's clock_nanosleep now and then passes on a time that the system refuses; select() it leaves alone.
-    time.sleep = lambda seconds: select.select([], [], [], float(seconds))  # type: ignore[assignment]
+    vars(time).update(sleep=lambda seconds: select.select([], [], [], float(seconds)))
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.acceptance.faulted"]
