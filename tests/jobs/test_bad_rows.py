@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from django.core.management import call_command
 from django.db import Error, connection, transaction
@@ -40,9 +41,21 @@ LAST = 2**31 - 1
 ODD = "\x1b[2J\u202e'\"\\%s{}<script>\n\t;--"
 DEAD, PENDING, COMPLETED = Status.DEAD, Status.PENDING, Status.COMPLETED
 
+
+def _decoded(text: str) -> str:
+    """What becomes of a job with this payload: a newer Python reads more than an older one."""
+    try:
+        msgspec.json.decode(text)
+    except RecursionError:
+        return DEAD
+    return COMPLETED
+
+
+DEEP = '{"a": ' + "[" * 9000 + "]" * 9000 + "}"
+
 # Each as SQL for one column; what becomes of a pending one when it is run; in no case of the nine beside it.
 BAD_ROWS: dict[str, tuple[dict[str, str], str]] = {
-    "9,000 levels": ({"payload": """('{"a": ' || repeat('[', 9000) || repeat(']', 9000) || '}')::jsonb"""}, DEAD),
+    "9,000 levels": ({"payload": """('{"a": ' || repeat('[', 9000) || repeat(']', 9000) || '}')::jsonb"""}, _decoded(DEEP)),
     "5,000 digits": ({"payload": """('{"a": ' || repeat('9', 5000) || '}')::jsonb"""}, DEAD),
     "1e100000": ({"payload": """'{"a": 1e100000}'::jsonb"""}, DEAD),
     "1e-16000": ({"payload": """'{"a": 1e-16000}'::jsonb"""}, COMPLETED),
