@@ -15,11 +15,15 @@ def where(thread: threading.Thread) -> str:
 
     A thread that does not run has none, and that is said instead.
     """
-    frame = sys._current_frames().get(thread.ident or 0)
-    if frame is None:
+    lines = text_of(thread.ident)
+    if not lines:
         return f"({thread.name} does not run)"
-    lines = traceback.format_stack(frame)
     return storable(
-        f"{thread.name} is here (innermost call last):\n{''.join(lines)}",
-        TRACEBACK_LIMIT,
+        f"{thread.name} is here (innermost call last):\n{lines}", TRACEBACK_LIMIT
     )
+
+
+def text_of(thread_id: int | None) -> str:
+    """The stack of the thread with this identifier, neither redacted nor capped; "" where none runs."""
+    frame = sys._current_frames().get(thread_id or 0)
+    return "" if frame is None else "".join(traceback.format_stack(frame))

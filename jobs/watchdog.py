@@ -8,13 +8,12 @@ The main thread is watched here too, and it watches this thread in turn.
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jobs import stacks
 from jobs.bounded import BoundedConnection
 from jobs.connection import UNAVAILABLE
 from jobs.events import LogEvent
@@ -38,10 +37,7 @@ _MARK_EVERY = 10.0
 
 def stack_of(progress: Progress) -> str:
     """Where the thread is now, in a form that can be logged; "" where it has left no sign yet, or has ended."""
-    frame = sys._current_frames().get(progress.thread_id or 0)
-    if frame is None:
-        return ""
-    return storable("".join(traceback.format_stack(frame)), STACK_LIMIT)
+    return storable(stacks.text_of(progress.thread_id), STACK_LIMIT)
 
 
 class Watch:
