@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.missing import cannot_run
 
 
 class WrongClock:
@@ -16,10 +15,7 @@ class WrongClock:
     def __init__(self, directory: Path, shift: str) -> None:
         program = shutil.which("faketime")
         if program is None:
-            missing = "faketime is not installed"
-            if os.environ.get("CI"):
-                pytest.fail(missing)
-            pytest.skip(missing)
+            cannot_run("faketime is not installed")
         self._file = directory / "clock"
         self.set(shift)
         # Its command would stand between the test and the process, and get the signals.

@@ -14,13 +14,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
-import pytest
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from acw.embedded import server_user
 from jobs import wakeup
 from jobs.testing import wait_until
+from tests.missing import cannot_run
 
 _PLACES = (os.environ.get("PATH", os.defpath), "/usr/sbin")
 
@@ -29,10 +29,7 @@ def program() -> str:
     """Where the program is; skips the test where it is missing, and fails it in CI."""
     found = shutil.which("pgbouncer", path=os.pathsep.join(_PLACES))
     if found is None:
-        missing = "pgbouncer is not installed (Debian: apt-get install pgbouncer)"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
+        cannot_run("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
     return found
 
 
