@@ -134,7 +134,8 @@ def test_a_listener_that_hears_itself_stays(
         n.payload
         for n in queue_connection.raw().notifies(timeout=PATIENCE, stop_after=5)
     ]
-    assert len(set(probes)) == 5
+    # More than asked for, where several have come in together.
+    assert len(set(probes)) == len(probes) >= 5
     alive = queue_connection.execute(
         "SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [first]
     )
