@@ -18,6 +18,7 @@ INSTALLED_APPS = [
     "jobs",
     "notify",
     "workspaces",
+    "workspaces.tasks",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

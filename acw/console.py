@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from notify.models import Notification
 
 # What operators look at most comes first; unknown apps come last, by name.
-_ORDER = ("jobs", "notify", "workspaces", "auth")
+_ORDER = ("jobs", "notify", "tasks", "workspaces", "auth")
 
 
 class ConsoleSite(admin.AdminSite):

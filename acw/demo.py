@@ -14,10 +14,15 @@ from django.db import transaction
 
 from workspaces import attachments, clones, git, holds
 from workspaces.models import Conversation, Workspace
+from workspaces.tasks import actions, agents
+from workspaces.tasks.actors import acting
+from workspaces.tasks.models import Agent
+from workspaces.tasks.states import Template
 
 NAME = "demo"
 _BRANCHES = ("demo/greeting", "demo/notes")
 _CONVERSATION = "Make the greeting friendlier"
+_AGENT = "demo"
 # One commit each, in this order.
 _FILES = {
     "README.md": "# Demo\n\nA small repository for trying out ACW.\n",
@@ -61,7 +66,27 @@ def build(*, owner: AbstractBaseUser) -> bool:
             content=b"It should say good morning.\n",
             content_type="text/plain",
         )
+        _publish_tasks(owner, workspace)
     return True
+
+
+def _publish_tasks(owner: AbstractBaseUser, workspace: Workspace) -> None:
+    """A task that the service account can take, and a contest that it can enter."""
+    if not Agent.objects.filter(name=_AGENT).exists():
+        agents.add(_AGENT, owner=owner)
+    publisher = acting(agents.of_user(owner))
+    actions.publish(
+        by=publisher,
+        title="Make the greeting friendlier",
+        description="It should say good morning.",
+        workspace=workspace,
+        checklist=["greet.py says good morning", "The change is pushed"],
+    )
+    actions.publish(
+        by=publisher,
+        title="Find a name for the demo",
+        template=Template.CONTEST,
+    )
 
 
 def _remote() -> Path:

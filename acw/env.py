@@ -21,7 +21,7 @@ from acw.kinds import TEXT, Kind
 
 T = TypeVar("T")
 
-PREFIXES = ("ACW_", "JOBS_", "NOTIFY_WEBHOOK_")
+PREFIXES = ("ACW_", "JOBS_", "NOTIFY_WEBHOOK_", "TASKS_")
 # Read by the tests' own plugin, before there are settings.
 _TESTS_PREFIX = "ACW_TEST_"
 

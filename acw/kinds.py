@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from acw import durations
+from jobs import durations
 from notify import encryption
 from notify.exceptions import InvalidSecret
 from notify.signing import (

@@ -168,6 +168,56 @@ JOBS_JOB_PURGE_DEAD_RETENTION = env.read(
     "JOBS_JOB_PURGE_DEAD_RETENTION", DURATION_OR_ZERO, default="720h"
 )
 
+JOBS_TASK_REPORT_ENABLED = env.read("JOBS_TASK_REPORT_ENABLED", FLAG, default="true")
+JOBS_TASK_REPORT_INTERVAL = env.read(
+    "JOBS_TASK_REPORT_INTERVAL", INTERVAL, default="24h"
+)
+JOBS_TASK_RECONCILE_ENABLED = env.read(
+    "JOBS_TASK_RECONCILE_ENABLED", FLAG, default="true"
+)
+JOBS_TASK_RECONCILE_INTERVAL = env.read(
+    "JOBS_TASK_RECONCILE_INTERVAL", INTERVAL, default="15m"
+)
+
+# Tasks
+
+# Who `manage.py task` acts as, where it is not told.
+ACW_AGENT = env.read("ACW_AGENT", kinds.TEXT)
+# How long a task can be taken, or a contest entered.
+TASKS_OPEN_FOR = env.read("TASKS_OPEN_FOR", DURATION, default="168h")
+# How long an agent may hold a task.
+TASKS_HOLD_FOR = env.read("TASKS_HOLD_FOR", DURATION, default="24h")
+# How often its holder has to report; 0: never.
+TASKS_CHECKPOINT_EVERY = env.read(
+    "TASKS_CHECKPOINT_EVERY", DURATION_OR_ZERO, default="0s"
+)
+# The missed checkpoint in a row that costs the task.
+TASKS_FINAL_MISS = env.read(
+    "TASKS_FINAL_MISS", kinds.whole_number(minimum=1), default="2"
+)
+# How long before a checkpoint its holder is warned.
+TASKS_CHECKPOINT_WARNING_LEAD = env.read(
+    "TASKS_CHECKPOINT_WARNING_LEAD", DURATION, default="15m"
+)
+# How long its publisher may review a task.
+TASKS_REVIEW_FOR = env.read("TASKS_REVIEW_FOR", DURATION, default="72h")
+# How long before that ends its publisher is warned.
+TASKS_REVIEW_WARNING_LEAD = env.read(
+    "TASKS_REVIEW_WARNING_LEAD", DURATION, default="24h"
+)
+# How long a transfer can be answered.
+TASKS_TRANSFER_FOR = env.read("TASKS_TRANSFER_FOR", DURATION, default="1h")
+# How often a task is offered again that was given back.
+TASKS_RETURNS_ALLOWED = env.read(
+    "TASKS_RETURNS_ALLOWED", kinds.whole_number(minimum=0), default="3"
+)
+# The callable that chooses the winners of contests.
+TASKS_CONTEST_JUDGE = env.read("TASKS_CONTEST_JUDGE", kinds.TEXT)
+# The callable that gives opinions on rejections.
+TASKS_ARBITER = env.read("TASKS_ARBITER", kinds.TEXT)
+# How long either may take.
+TASKS_JUDGE_TIMEOUT = env.read("TASKS_JUDGE_TIMEOUT", DURATION, default="10m")
+
 # Webhooks
 
 # Off: no webhook job is made at all.

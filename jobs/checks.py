@@ -1,7 +1,7 @@
 """System checks of the queue: static facts, no queries. What lives is the doctor's.
 
 ``jobs.E001``  a lease that ends before its heartbeat can keep it
-``jobs.W001``  a lease so short that a busy host loses it
+``jobs.W001``  a lease so short that a busy host loses it, of all types or of one
 ``jobs.E002``  a runner whose settings are missing or wrong
 ``jobs.W002``  a deadline for side threads that a cut network outlasts
 ``jobs.E003``  a handler whose payload annotation cannot be resolved
@@ -17,17 +17,12 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (its name)
 
 from jobs import registry
-from jobs.pool import STUCK_AFTER
+from jobs.lease_lengths import SAFE_LEASE, SHORTEST_LEASE
 from jobs.registry import JobType, Runner
 
 WORKER = "worker"
 """The tag of the checks that ``runjobs`` makes at its start: those of what a worker uses. ``manage.py check`` makes
 all, and for that loads the pages."""
-
-SHORTEST_LEASE = 2 * dt.timedelta(seconds=STUCK_AFTER)
-"""Shorter, and jobs that wait behind a slow one are not given back in time."""
-
-SAFE_LEASE = dt.timedelta(seconds=10)
 
 SAFE_STALL = dt.timedelta(seconds=45)
 """Within this the system has noticed that a network is cut, with the connection's defaults."""
@@ -55,6 +50,22 @@ def check_lease_timeout(**_: Any) -> Iterable[CheckMessage]:
             )
         ]
     return []
+
+
+@register(WORKER)
+def check_own_leases(**_: Any) -> Iterable[CheckMessage]:
+    """jobs.W001, of the types that have a lease of their own; a shorter one than E001 allows is not registered."""
+    return [
+        Warning(
+            f"Job type {name!r} has a lease of {lease.total_seconds():g}s: a host or database that pauses for so long "
+            "loses its leases, and jobs of this type run twice.",
+            hint=f"Set at least {SAFE_LEASE.total_seconds():g}s, except in tests.",
+            obj=registry.job_type(name).handler,
+            id="jobs.W001",
+        )
+        for name, lease in registry.own_leases().items()
+        if lease < SAFE_LEASE
+    ]
 
 
 @register(WORKER)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.connection import Executes
+from jobs.lease_lengths import LENGTH, LeaseLengths
 from jobs.leases import Completion, LeasedJob
 
 BATCH_SECONDS = 0.1
@@ -41,7 +42,7 @@ class Claim:
     """
 
     worker: str
-    lease: dt.timedelta
+    leases: LeaseLengths
     limits: Mapping[Level, int]
     costs: Mapping[str, float]
     floors: Mapping[Level, dt.datetime] = field(default_factory=dict)
@@ -50,12 +51,12 @@ class Claim:
 
 # An array, since the planner takes a batch for thousands of rows and would rather read the whole table. Neither attempts nor a lease's number at the end of their range stall the batch: the ones stay
 # there, the other begins again.
-_LEASE_BATCH = """UPDATE jobs
+_LEASE_BATCH = f"""UPDATE jobs
 SET status = 'running', attempts = least(attempts, 2147483646) + 1, lease_seq = lease_seq %% 9223372036854775807 + 1, leased_by = %(worker)s,
-    lease_until = statement_timestamp() + %(lease)s, started_at = statement_timestamp(), updated_at = statement_timestamp()
+    lease_until = statement_timestamp() + {LENGTH}, started_at = statement_timestamp(), updated_at = statement_timestamp()
 WHERE jobs.id = ANY (ARRAY(SELECT id FROM batch))
 RETURNING jobs.id, type, ref_id, queue, priority, payload::text, attempts, max_attempts, lease_seq, run_at, created_at
-"""
+"""  # noqa: S608 (nothing of a caller's)
 # No payload: nobody is going to run them.
 _HELD_BY = """
 SELECT id, type, ref_id, queue, priority, '', attempts, max_attempts, lease_seq, run_at, created_at
@@ -194,7 +195,7 @@ def _parameters(wanted: Claim) -> dict[str, Any]:
         "budget": wanted.budget,
         "bytes": LARGEST_BATCH_BYTES,
         "worker": wanted.worker,
-        "lease": wanted.lease,
+        **wanted.leases.parameters,
     }
 
 

@@ -21,12 +21,15 @@ LONGEST_BEAT = dt.timedelta(seconds=20)
 
 
 def beat_interval(lease: dt.timedelta) -> dt.timedelta:
-    """The time between two heartbeats for leases of this length."""
+    """The time between two heartbeats where this is the length of the shortest leases."""
     return min(lease / BEATS_PER_LEASE, LONGEST_BEAT)
 
 
 def alive_within() -> dt.timedelta:
-    """A worker whose last heartbeat is older than this is taken for dead."""
+    """A worker whose last heartbeat is older than this is taken for dead.
+
+    By the default lease alone: a worker that has types of shorter leases beats more often, and is no sooner dead for that.
+    """
     lease: dt.timedelta = settings.JOBS_JOB_REAPER_LEASE_TIMEOUT
     return 3 * beat_interval(lease)
 
@@ -40,7 +43,7 @@ class Heartbeat(Part):
         self._presence = presence or Presence(pool)
         self._outage = Outage(self.name)
         self._connection = BoundedConnection(self.progress)
-        self._interval = beat_interval(pool.lease).total_seconds()
+        self._interval = beat_interval(pool.leases.shortest).total_seconds()
 
     def work(self) -> None:
         with self._connection:
@@ -65,13 +68,13 @@ class Heartbeat(Part):
 
     def _keep(self) -> None:
         """Extend the leases, learn which have passed on, and which queues have work."""
-        trusted_until = time.monotonic() + self._pool.lease.total_seconds()
+        began = time.monotonic()
         held = self._pool.held()
         news = (
-            leases.extend(self._connection, held, self._pool.lease)
+            leases.extend(self._connection, held, self._pool.leases)
             if held
             else leases.News(set(), set())
         )
-        self._pool.extended(trusted_until, news.lost)
+        self._pool.extended(began, news.lost)
         self._pool.cancel(news.cancelled)
         self._pool.queues.discover(claims.pending_queues(self._connection))

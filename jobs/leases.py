@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.connection import Executes
+from jobs.lease_lengths import LENGTH, LeaseLengths
 from jobs.outcomes import Outcome
 
 FIRST = uuid.UUID(int=0)
@@ -65,7 +66,7 @@ WITH held AS MATERIALIZED (
     WHERE jobs.id = ANY (ARRAY(SELECT unnest(%(ids)s::uuid[]))) AND {_HELD}
     FOR NO KEY UPDATE OF jobs SKIP LOCKED
 )
-UPDATE jobs SET lease_until = statement_timestamp() + %(lease)s WHERE id = ANY (ARRAY(SELECT id FROM held))
+UPDATE jobs SET lease_until = statement_timestamp() + {LENGTH} WHERE id = ANY (ARRAY(SELECT id FROM held))
 """  # noqa: S608 (nothing of a caller's)
 
 _NEWS = f"""
@@ -153,10 +154,10 @@ class News(NamedTuple):
 
 
 def extend(
-    connection: Executes, held: Iterable[LeasedJob], lease: dt.timedelta
+    connection: Executes, held: Iterable[LeasedJob], lengths: LeaseLengths
 ) -> News:
-    """Extend the leases of what is held; return what is new of them."""
-    parameters = {**_keys(held), "lease": lease}
+    """Extend the leases of what is held, each by its type's length; return what is new of them."""
+    parameters = {**_keys(held), **lengths.parameters}
     connection.execute(_EXTEND, parameters)
     news = News(set(), set())
     for job_id, lease_seq, is_lost in connection.execute(_NEWS, parameters):

@@ -24,6 +24,7 @@ from jobs.execution import Execution
 from jobs.floors import Floors
 from jobs.handler_connections import HandlerConnections
 from jobs.journal import Journal
+from jobs.lease_lengths import STUCK_AFTER, LeaseLengths
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.models import Priority
 from jobs.orphans import Orphans
@@ -32,9 +33,6 @@ from jobs.outcomes import NOT_BEGUN, interrupted
 from jobs.progress import Progress
 from jobs.selection import Queues
 from jobs.thread import WorkerThread
-
-STUCK_AFTER = 1.0
-"""Seconds after which what waits behind a running job is given back."""
 
 _SHARED_FROM = 0.01
 """Seconds of work in a batch from which on an idle thread is woken, to take over some of it."""
@@ -50,7 +48,8 @@ class Pool:
     """``threads`` worker threads over one set of queues.
 
     With ``drain`` the threads end when nothing is due any more; otherwise they wait for work until
-    :meth:`stop`. From ``max_jobs`` executed jobs on they claim no more, and wait for it too.
+    :meth:`stop`. From ``max_jobs`` executed jobs on they claim no more, and wait for it too. ``lease`` is how long the leases
+    last of those types that have no length of their own when the pool is made.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Pool:
     ) -> None:
         self.worker = worker
         self.queues = queues
-        self.lease = lease
+        self.leases = LeaseLengths(lease, registry.own_leases())
         self.estimates = Estimates()
         self.floors = Floors()
         self.journal: Journal | None = None
@@ -121,7 +120,7 @@ class Pool:
         """What a thread of this pool asks for next."""
         return Claim(
             worker=self.worker,
-            lease=self.lease,
+            leases=self.leases,
             limits={
                 (queue, priority): self.estimates.limit(queue, priority)
                 for queue in self.queues.names()
@@ -142,13 +141,13 @@ class Pool:
             self.floors.full(seconds, {queue for queue, _ in wanted.limits})
 
     def take_over(self, taker: WorkerThread) -> tuple[LeasedJob, float] | None:
-        """A job that waits behind another thread's running one, and until when its lease may be trusted."""
+        """A job that waits behind another thread's running one, and when (monotonic) its lease last began anew."""
         for thread in self.threads:
             if thread is not taker and thread.running_for() > 0:
-                trusted_until = thread.trusted_until
+                leased_at = thread.leased_at
                 job = thread.pop_last_waiting()
                 if job is not None:
-                    return job, trusted_until
+                    return job, leased_at
         return None
 
     def busy(self, besides: WorkerThread) -> bool:
@@ -169,10 +168,10 @@ class Pool:
         """The executions under way."""
         return [execution for thread in self.threads if (execution := thread.execution)]
 
-    def extended(self, trusted_until: float, lost: Collection[LeaseKey]) -> None:
-        """Take in a heartbeat: until when the leases may be trusted (monotonic), and which have passed on."""
+    def extended(self, began: float, lost: Collection[LeaseKey]) -> None:
+        """Take in a heartbeat: when it began (monotonic) to extend the leases, and which have passed on."""
         for thread in self.threads:
-            thread.extended(trusted_until, lost)
+            thread.extended(began, lost)
 
     def cancel(self, wanted: Collection[LeaseKey]) -> None:
         """Tell the handlers of these that they are to be cancelled, and give back those that have not begun."""

@@ -19,6 +19,7 @@ from django.conf import settings
 from jobs import arguments
 from jobs.context import JobContext
 from jobs.exceptions import InvalidJob, UnknownJobType
+from jobs.lease_lengths import LONGEST_LEASE, SHORTEST_LEASE
 from jobs.models import NAME_MAX_LENGTH, QUEUE_MAX_LENGTH, Priority
 from jobs.suggestions import did_you_mean
 
@@ -39,6 +40,7 @@ class JobType:
     None is the queue's own (``JOBS_BACKOFF_BASE``, ``JOBS_BACKOFF_MAX``). ``timeout`` is how long the handler may
     run: past it its context says so, and a while later the job is failed without it. Without ``keep_completed`` a completed job's row is deleted at once: it leaves no
     history, and nothing to purge. ``atomic`` has the handler run in a transaction that its job's completion is part of.
+    ``lease`` is how long a lease lasts that no heartbeat extends; None is ``JOBS_JOB_REAPER_LEASE_TIMEOUT``.
     """
 
     name: str
@@ -50,6 +52,7 @@ class JobType:
     timeout: dt.timedelta | None = None
     keep_completed: bool = True
     atomic: bool = False
+    lease: dt.timedelta | None = None
 
     @cached_property
     def payload_type(self) -> type | None:
@@ -95,6 +98,7 @@ def job_handler(
     timeout: dt.timedelta | None = None,
     keep_completed: bool = True,
     atomic: bool = False,
+    lease: dt.timedelta | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register the decorated ``handler(context, payload)`` under the job type ``name``.
 
@@ -136,6 +140,14 @@ def job_handler(
             raise ValueError(
                 f"job type {name!r}: timeout must be a timedelta longer than 0, or None for no timeout, got {timeout!r}"
             )
+        own: object = lease
+        if own is not None and not (
+            isinstance(own, dt.timedelta) and SHORTEST_LEASE <= own <= LONGEST_LEASE
+        ):
+            raise ValueError(
+                f"job type {name!r}: lease must be a timedelta from {SHORTEST_LEASE.total_seconds():g} s to "
+                f"{LONGEST_LEASE.days:,} days, or None for JOBS_JOB_REAPER_LEASE_TIMEOUT, got {lease!r}"
+            )
         if len(inspect.signature(handler).parameters) != 2:
             raise ValueError(
                 f"job type {name!r}: a handler takes (context, payload), got {handler!r}"
@@ -150,6 +162,7 @@ def job_handler(
             timeout=timeout,
             keep_completed=keep_completed,
             atomic=atomic,
+            lease=lease,
         )
         return handler
 
@@ -193,6 +206,15 @@ def find_job_type(name: str) -> JobType | None:
 def job_types() -> Mapping[str, JobType]:
     """Every registered type by name."""
     return _job_types
+
+
+def own_leases() -> Mapping[str, dt.timedelta]:
+    """How long the leases last of those types that have a length of their own."""
+    return {
+        name: job_type.lease
+        for name, job_type in _job_types.items()
+        if job_type.lease is not None
+    }
 
 
 def runners() -> Mapping[str, Runner]:

@@ -17,6 +17,7 @@ from jobs.connection import Executes, QueueConnection, TransactionConnection
 from jobs.execution import Execution
 from jobs.finisher import write
 from jobs.handler_connections import HandlerConnections
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob
 from jobs.models import Job, Priority
 from jobs.selection import Queues
@@ -70,7 +71,7 @@ def _claim(connection_: Executes, queues: Queues) -> list[LeasedJob]:
     queues.discover(claims.pending_queues(connection_))
     wanted = Claim(
         worker=WORKER,
-        lease=_LEASE,
+        leases=LeaseLengths(_LEASE, registry.own_leases()),
         limits={(name, level): _BATCH for name in queues.names() for level in Priority},
         costs=dict.fromkeys(registry.job_types(), claims.BATCH_SECONDS / _BATCH),
     )

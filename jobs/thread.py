@@ -49,7 +49,8 @@ class WorkerThread(threading.Thread):
 
     The thread itself takes jobs from the left of ``_waiting``; whoever helps takes from the right. Deques make
     both safe without a lock. ``_executing`` holds the execution under way: whoever gets it out of there decides what
-    becomes of the job, the thread itself at the handler's end or another one that does not wait for that.
+    becomes of the job, the thread itself at the handler's end or another one that does not wait for that. ``leased_at`` is when
+    (monotonic) the leases of what waits were last known to begin: each is trusted for its own length from then on.
     """
 
     def __init__(self, pool: Pool, number: int) -> None:
@@ -59,7 +60,7 @@ class WorkerThread(threading.Thread):
         self._connection = QueueConnection()
         self._waiting: deque[LeasedJob] = deque()
         self._executing: deque[Execution] = deque()
-        self.trusted_until = 0.0
+        self.leased_at = 0.0
         self.done = Outbox(pool.worker)
         self.asking_since: float | None = None
         self._noted: Slot | None = None
@@ -119,7 +120,7 @@ class WorkerThread(threading.Thread):
             return False
         self._outage.passed()
         self._pool.claimed(wanted, batch, seconds)
-        self.trusted_until = started + self._pool.lease.total_seconds()
+        self.leased_at = started
         self._waiting.extend(batch)
         self.asking_since = None
         if seconds > SLOW and not wanted.floors:
@@ -137,13 +138,13 @@ class WorkerThread(threading.Thread):
         taken = self._pool.take_over(self)
         if taken is None:
             return False
-        job, self.trusted_until = taken
+        job, self.leased_at = taken
         self._waiting.append(job)
         return True
 
     def _run_batch(self) -> None:
         """Run what waits; what is done at the end is written together with the next claim."""
-        connections = HandlerConnections()
+        connections, leases = HandlerConnections(), self._pool.leases
         if self._noted is not None and not self.done:
             self._noted.reset()
         while not self._pool.stopping.is_set():
@@ -155,7 +156,7 @@ class WorkerThread(threading.Thread):
                 job = self._waiting.popleft()
             except IndexError:
                 break
-            if time.monotonic() > self.trusted_until:
+            if time.monotonic() - self.leased_at > leases.seconds(job.type):
                 # Suspended for longer than the lease: another worker may hold this job by now.
                 log.warning(
                     LogEvent.LEASE_LOST, extra={"job_id": job.id, "type": job.type}
@@ -275,7 +276,7 @@ class WorkerThread(threading.Thread):
             return False
         return True
 
-    def extended(self, trusted_until: float, lost: Collection[LeaseKey]) -> None:
+    def extended(self, began: float, lost: Collection[LeaseKey]) -> None:
         """Take in a heartbeat; see :meth:`jobs.pool.Pool.extended`."""
         execution = self.execution
         if (
@@ -294,4 +295,4 @@ class WorkerThread(threading.Thread):
             execution.context.notify_lease_lost()
         for job in [job for job in list(self._waiting) if job.key in lost]:
             self._take_out(job)  # or its thread has begun it; its result is fenced
-        self.trusted_until = max(self.trusted_until, trusted_until)
+        self.leased_at = max(self.leased_at, began)

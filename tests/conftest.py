@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from django.core.management.color import Style
+from django.db import connection
+from django.db.backends.postgresql.operations import DatabaseOperations
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 from tests.missing import cannot_run
+
+_ALWAYS_THE_SAME = {"django_content_type", "auth_permission"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def only_what_a_test_has_filled_is_emptied() -> Iterator[None]:
+    """Emptying every table, and making the permissions anew, took a fifth of the time of all tests."""
+    flush = DatabaseOperations.sql_flush
+
+    def of_rows(
+        self: DatabaseOperations, style: Style, tables: Sequence[str], **options: bool
+    ) -> list[str]:
+        asked = " UNION ALL ".join(
+            f"SELECT '{name}' WHERE EXISTS (SELECT FROM {self.quote_name(name)})"
+            for name in set(tables) - _ALWAYS_THE_SAME
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(asked)
+            filled = [name for (name,) in cursor.fetchall()]
+        return flush(self, style, filled, **{**options, "allow_cascade": True})
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DatabaseOperations, "sql_flush", of_rows)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,10 @@ from jobs.events import LogEvent as JobsEvent
 from notify.events import LogEvent as NotifyEvent
 from notify.topics import topics
 from workspaces.events import LogEvent as WorkspacesEvent
+from workspaces.tasks.events import LogEvent as TasksEvent
 
 ROOT = Path(__file__).resolve().parents[1]
-OUR_APPS = ("acw", "jobs", "notify", "workspaces")
+OUR_APPS = ("acw", "jobs", "notify", "workspaces", "tasks")
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 ALL = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
 
@@ -44,14 +45,14 @@ def test_every_environment_variable_is_in_the_example(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*re.findall(r"`((?:ACW|JOBS|NOTIFY)_[A-Z_]+)`", ALL)})
+    "name", sorted({*re.findall(r"`((?:ACW|JOBS|NOTIFY|TASKS)_[A-Z_]+)`", ALL)})
 )
 def test_no_variable_is_documented_that_does_not_exist(name: str) -> None:
     assert name in env.VARIABLES or name.startswith("JOBS_INVOICE_REMINDERS")
 
 
 @pytest.mark.parametrize(
-    "event", [*AcwEvent, *JobsEvent, *NotifyEvent, *WorkspacesEvent]
+    "event", [*AcwEvent, *JobsEvent, *NotifyEvent, *WorkspacesEvent, *TasksEvent]
 )
 def test_every_log_event_is_documented(event: str) -> None:
     assert in_code(event, OPERATIONS)
@@ -85,7 +86,8 @@ def test_every_table_is_documented(table: str) -> None:
 
 
 def our_commands() -> list[str]:
-    return sorted(name for name, app in get_commands().items() if app in OUR_APPS)
+    modules = {apps.get_app_config(label).name for label in OUR_APPS}
+    return sorted(name for name, app in get_commands().items() if app in modules)
 
 
 @pytest.mark.parametrize("name", our_commands())

@@ -6,6 +6,7 @@ A held worktree is its holder's alone and is never pruned. Both directions count
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import secrets
@@ -97,6 +98,21 @@ def release(worktree_id: int, *, holder: str | None = None) -> Worktree:
     raise ForeignHold(
         f"worktree {worktree_id} is held by {worktree_now.held_by!r}, not by {holder!r}"
     )
+
+
+def let_go(worktree_id: int, *, held_since: dt.datetime) -> bool:
+    """Let go of this hold, where it is not over yet; a later one of the same worktree is left alone."""
+    return _change_hold(worktree_id, held_since, held_by=None, held_since=None)
+
+
+def pass_on(worktree_id: int, *, held_since: dt.datetime, holder: str) -> bool:
+    """Give this hold to another holder, where it is not over yet; whether it was there to give."""
+    return _change_hold(worktree_id, held_since, held_by=holder, last_held_by=holder)
+
+
+def _change_hold(worktree_id: int, since: dt.datetime, **changes: str | None) -> bool:
+    hold = Worktree.objects.held().filter(pk=worktree_id, held_since=since)
+    return bool(hold.update(**_used(**changes)))
 
 
 def discard_interrupted(repository: Repository, worktree: Worktree) -> None:

@@ -52,15 +52,20 @@ class Ledger:
         return [e.pid for e in self.entries("begun") if e.job_id == job_id]
 
     def enqueue(self, product: Product, *jobs: dict[str, Any]) -> list[str]:
-        """Enqueue ``test.record`` jobs with these payloads, in one transaction; return their ids."""
-        payloads = [{"ledger": str(self.path), **job} for job in jobs]
+        """Enqueue jobs with these payloads, in one transaction; return their ids.
+
+        They are of the type ``test.record``, where none stands with the payload, as ``type``.
+        """
+        payloads = [
+            {"type": "test.record", "ledger": str(self.path), **job} for job in jobs
+        ]
         # By a file: some thousands are more than a command line takes.
         script = self.path.with_suffix(".json")
         script.write_text(json.dumps(payloads))
         code = (
             "import json, pathlib; from jobs.enqueue import NewJob, enqueue_many\n"
             f"payloads = json.loads(pathlib.Path({str(script)!r}).read_text())\n"
-            "ids = enqueue_many([NewJob(type='test.record', payload=each) for each in payloads])\n"
+            "ids = enqueue_many([NewJob(type=each.pop('type'), payload=each) for each in payloads])\n"
             "print(*ids, sep='\\n')"
         )
         return product.manage("shell", "--no-imports", "-c", code).split()
@@ -87,7 +92,7 @@ class Ledger:
         ]
         for job_id, status, failed in product.sql(
             "SELECT jobs.id::text, status, (SELECT count(*) FROM job_attempts WHERE job_id = jobs.id) "
-            "FROM jobs WHERE type = 'test.record'"
+            "FROM jobs WHERE type IN ('test.record', 'test.brief')"
         ):
             executed = len(leases.pop(job_id, ()))
             if executed > failed + 1:

@@ -19,8 +19,10 @@ def test_apps_come_in_the_order_of_what_operators_look_at(rf: RequestFactory):
     request = rf.get(reverse("admin:index"))
     request.user = User.objects.create_superuser("root", password="x")
     labels = [app["app_label"] for app in admin.site.get_app_list(request)]
-    known = [label for label in labels if label in ("jobs", "notify", "workspaces")]
-    assert known == [x for x in ("jobs", "notify", "workspaces") if x in known]
+    known = [
+        label for label in labels if label in ("jobs", "notify", "tasks", "workspaces")
+    ]
+    assert known == ["jobs", "notify", "tasks", "workspaces"]
     assert labels.index("auth") >= len(known)
 
 

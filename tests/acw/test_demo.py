@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,21 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from acw import demo
-from workspaces import attachments
+from jobs import wakeup
+from workspaces import attachments, holds
 from workspaces.models import Attachment, Conversation, Workspace
+from workspaces.tasks import actions, agents
+from workspaces.tasks.actors import acting
+from workspaces.tasks.models import Agent, Task
 
 # A clone's directory would outlive a rollback, so rows and directories are both real.
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def notifier_closed_before_the_database_goes(django_db_setup: None) -> Iterator[None]:
+    yield
+    wakeup.close(timeout=5)
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +56,19 @@ def test_builds_a_workspace_with_two_idle_worktrees_and_a_conversation(owner: Us
         assert file.read() == b"It should say good morning.\n"
 
 
+def test_publishes_a_task_and_a_contest_for_a_service_account(owner: User):
+    demo.build(owner=owner)
+    assert str(Agent.objects.get(user=None)) == "service:demo"
+    task, contest = Task.objects.order_by("pk")
+    assert (task.template, task.workspace) == ("direct", Workspace.objects.get())
+    assert contest.template == "contest"
+    assert {str(each.publisher) for each in (task, contest)} == {"ann"}
+    bot = acting(agents.find("service:demo"))
+    worktree = holds.acquire(Workspace.objects.get(), holder="service:demo")
+    assert actions.take(task.pk, by=bot, worktree=worktree).ok
+    assert actions.submit(contest.pk, by=bot, text="Lapwing").ok
+
+
 def test_the_remote_has_commits_and_takes_more_from_the_checkout(owner: User):
     demo.build(owner=owner)
     remote, checkout = demo.directory() / "remote.git", demo.directory() / "checkout"
@@ -70,6 +94,7 @@ def test_goes_on_where_it_was_interrupted(owner: User, monkeypatch: pytest.Monke
     assert demo.build(owner=owner)
     assert Workspace.objects.get().worktrees.count() == 2
     assert Conversation.objects.count() == Attachment.objects.count() == 1
+    assert Task.objects.count() == 2
 
 
 def interrupt(*_: object, **__: object) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
@@ -19,6 +19,7 @@ from jobs.connection import Executes
 from jobs.context import JobContext
 from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.identifiers import uuid7
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob
 from jobs.models import Priority
 from jobs.pool import Pool
@@ -32,12 +33,13 @@ def claim_for(
     types: tuple[str, ...] = ("test.noop",),
     queues: dict[str, int] | None = None,
     lease: dt.timedelta = dt.timedelta(minutes=5),
+    own_leases: Mapping[str, dt.timedelta] | None = None,
     cost: float = 0.001,
 ) -> Claim:
     """What a worker asks for."""
     return Claim(
         worker=worker,
-        lease=lease,
+        leases=LeaseLengths(lease, own_leases or {}),
         limits={
             (queue, level): most
             for queue, most in (queues or {"default": 100}).items()

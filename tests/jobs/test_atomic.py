@@ -18,6 +18,7 @@ from jobs.events import LogEvent
 from jobs.exceptions import Permanent, Snooze
 from jobs.execution import Execution
 from jobs.handler_connections import HandlerConnections
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob
 from jobs.models import Job, RunnerState, Status
 from jobs.outcomes import Outcome
@@ -339,7 +340,7 @@ def test_the_heartbeat_extends_its_lease_until_the_completion_holds_the_row(
     untils = []
 
     def beat() -> None:
-        assert not leases.extend(second_connection, held, HOUR).lost
+        assert not leases.extend(second_connection, held, LeaseLengths(HOUR)).lost
         until = "SELECT lease_until > now() + interval '50 min' FROM jobs"
         untils.extend(second_connection.execute(until, []))
 
@@ -374,7 +375,8 @@ def test_news_of_its_lease_are_none_once_it_is_completed(
         (job,) = pool.held()
         transaction.on_commit(
             lambda: pool.extended(
-                time.monotonic(), leases.extend(queue_connection, [job], HOUR).lost
+                time.monotonic(),
+                leases.extend(queue_connection, [job], pool.leases).lost,
             )
         )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
-from django.db import connections
 from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -13,10 +11,9 @@ from selenium.webdriver.support.select import Select
 from jobs.models import Job
 from jobs.testing import wait_until
 from tests.jobs.factories import AttemptFactory, JobFactory
+from tests.signing_in import sign_in, told
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-PASSWORD = "not-guessed-1"
 
 
 @pytest.fixture
@@ -26,24 +23,7 @@ def site(
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
     """The address of the site, at which the browser is logged in."""
-    # The browser keeps its connections to the server, whose threads must not keep theirs to the database.
-    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
-    User.objects.create_superuser("ada", password=PASSWORD)
-    browser.get(f"{live_server.url}/admin/login/")
-    browser.find_element(By.NAME, "username").send_keys("ada")
-    browser.find_element(By.NAME, "password").send_keys(PASSWORD)
-    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
-    wait_until(lambda: "Overview" in browser.title, what="ada is logged in")
-    return live_server.url
-
-
-def told(browser: webdriver.Chrome) -> str:
-    """What the page tells after an action, once it does."""
-    found = wait_until(
-        lambda: browser.find_elements(By.CSS_SELECTOR, ".messagelist li"),
-        what="a message",
-    )
-    return found[0].text
+    return sign_in(browser, live_server, monkeypatch)
 
 
 def test_a_dead_job_is_looked_at_and_retried_by_its_button(

@@ -8,8 +8,9 @@ from django.core import checks
 from django.test import override_settings
 
 from jobs import registry
-from jobs.checks import SAFE_LEASE, SAFE_STALL, SHORTEST_LEASE
+from jobs.checks import SAFE_STALL
 from jobs.context import JobContext
+from jobs.lease_lengths import SAFE_LEASE, SHORTEST_LEASE
 
 if TYPE_CHECKING:
     from tests.jobs.factories import JobFactory
@@ -39,6 +40,22 @@ def test_the_settings_as_they_are_have_no_findings():
 def test_a_lease_must_outlast_its_heartbeat(lease: dt.timedelta, expected: list[str]):
     with override_settings(JOBS_JOB_REAPER_LEASE_TIMEOUT=lease):
         assert ids() == expected
+
+
+@pytest.mark.parametrize(
+    ("lease", "expected"),
+    [
+        (SHORTEST_LEASE, ["jobs.W001"]),
+        (SAFE_LEASE - dt.timedelta(milliseconds=1), ["jobs.W001"]),
+        (SAFE_LEASE, []),
+        (None, []),
+    ],
+)
+def test_so_must_the_lease_of_a_type(lease: dt.timedelta | None, expected: list[str]):
+    registry.job_handler("test.brief", lease=lease)(lambda context, payload: None)
+    assert ids() == expected
+    named = [m.msg for m in checks.run_checks() if "'test.brief'" in m.msg]
+    assert len(named) == len(expected)
 
 
 @pytest.mark.parametrize(

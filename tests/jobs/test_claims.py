@@ -14,9 +14,10 @@ from django.utils import timezone
 
 from jobs import claims, leases
 from jobs.connection import Executes, QueueConnection, TransactionConnection
-from jobs.enqueue import enqueue
+from jobs.enqueue import NewJob, enqueue, enqueue_many
 from jobs.leases import LeasedJob
 from jobs.models import Job, Priority, Status, WorkerProcess
+from jobs.registry import job_handler
 from jobs.testing import wait_until
 from tests.jobs.support import add, claim_for, claim_one, explain, rows_of_every_kind
 
@@ -26,6 +27,13 @@ HOUR = 60 * MINUTE
 
 @pytest.fixture(autouse=True)
 def types(noop: str) -> None: ...
+
+
+def lease_of(job_id: uuid.UUID) -> dt.timedelta:
+    job = Job.objects.get(pk=job_id)
+    assert job.lease_until
+    assert job.started_at
+    return job.lease_until - job.started_at
 
 
 class TestClaim:
@@ -43,6 +51,30 @@ class TestClaim:
         )
         assert stored.started_at is not None
         assert stored.lease_until == stored.started_at + dt.timedelta(minutes=5)
+
+    def test_in_a_mixed_batch_each_lease_is_as_long_as_its_type_says(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        names = ("test.noop", "test.brief", "test.long", 'of "odd", {name}s\\')
+        lengths = dict(zip(names[1:], (MINUTE, HOUR, 1.5 * MINUTE), strict=True))
+        for name in names[1:]:
+            job_handler(name)(lambda context, payload: None)
+        enqueue_many([NewJob(type=name) for name in names * 2])
+        wanted = claim_for(types=names, own_leases=lengths)
+        assert len(claims.claim(transaction_connection, wanted)) == 8
+        lasts = {(job.type, lease_of(job.pk)) for job in Job.objects.running()}
+        assert lasts == {("test.noop", 5 * MINUTE), *lengths.items()}
+
+    def test_also_in_one_that_is_claimed_with_a_completion(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        add(2)
+        held = claim_one(transaction_connection)
+        wanted = claim_for(own_leases={"test.noop": MINUTE})
+        _, (job,) = claims.complete_and_claim(
+            transaction_connection, leases.completion([held]), wanted
+        )
+        assert lease_of(job.id) == MINUTE
 
     def test_the_order_is_priority_then_run_at(
         self, transaction_connection: TransactionConnection
@@ -345,6 +377,16 @@ class TestUnknownTypes:
         assert [job.type for job in self.claim(transaction_connection)] == [
             "test.newer"
         ]
+
+    def test_its_lease_is_as_long_as_that_of_a_type_without_one_of_its_own(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        self.unknown(11 * MINUTE)
+        wanted = claim_for(own_leases={"test.noop": MINUTE})
+        (job,) = claims.claim_unknown(
+            transaction_connection, wanted, grace=10 * MINUTE, most=20
+        )
+        assert lease_of(job.id) == 5 * MINUTE
 
     def test_a_backlog_of_a_type_that_another_worker_knows_is_no_unknown_type(
         self, transaction_connection: TransactionConnection

@@ -65,7 +65,7 @@ def executing(job: LeasedJob) -> WorkerThread:
     )
     (thread,) = pool.threads
     thread._waiting.append(job)
-    thread.trusted_until = time.monotonic() + 300
+    thread.leased_at = time.monotonic()
     thread._claim = lambda wanted: True  # type: ignore[method-assign]
     thread._flush = lambda: None  # type: ignore[method-assign]
     thread.start()

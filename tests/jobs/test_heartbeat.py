@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from jobs.heartbeat import Heartbeat, alive_within, beat_interval
 from jobs.models import Job, Status, WorkerProcess
 from jobs.pool import Pool
 from jobs.presence import Presence
+from jobs.registry import job_handler
 from jobs.selection import Queues
 from jobs.testing import PATIENCE, wait_until
 from tests.jobs.support import claim_for, one_waiting
@@ -50,6 +52,57 @@ def test_a_beat_extends_what_is_held(
     hold(pool, queue_connection)
     heartbeat.beat()
     assert Job.objects.filter(lease_until__gt=Now() + 4 * MINUTE).count() == 3
+
+
+def test_a_beat_extends_each_by_the_length_of_its_type(
+    noop: str, queue_connection: QueueConnection
+) -> None:
+    job_handler("test.brief", lease=MINUTE)(lambda context, payload: None)
+    pool = Pool(worker="w1", threads=1, queues=Queues(), lease=5 * MINUTE)
+    enqueue_many([NewJob(type=name) for name in (noop, "test.brief")])
+    wanted = claim_for(types=(noop, "test.brief"), lease=2 * MINUTE)
+    pool.threads[0]._waiting.extend(claims.claim(queue_connection, wanted))
+    heartbeat = Heartbeat(pool)
+    began = time.monotonic()
+    heartbeat.beat()
+    heartbeat._connection.close()
+    pool.close()
+    left = {
+        job.type: (job.lease_until - job.started_at) // MINUTE
+        for job in Job.objects.running()
+        if job.lease_until and job.started_at
+    }
+    assert left == {noop: 5, "test.brief": 1}
+    assert began <= pool.threads[0].leased_at <= time.monotonic()
+
+
+@pytest.mark.parametrize(
+    ("own", "seconds"), [(None, 20), (MINUTE, 12), (MINUTE * 10, 20)], ids=str
+)
+def test_it_beats_often_enough_for_the_shortest_lease(
+    own: dt.timedelta | None, seconds: int, noop: str, db: None
+) -> None:
+    job_handler("test.own", lease=own)(lambda context, payload: None)
+    pool = Pool(worker="w1", threads=1, queues=Queues(), lease=5 * MINUTE)
+    heartbeat = Heartbeat(pool)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        heartbeat.stopping.set()
+
+    heartbeat.wait = wait  # type: ignore[method-assign]
+    heartbeat.work()
+    assert waits == [seconds]
+
+
+def test_a_shorter_lease_of_a_type_has_nobody_taken_for_dead_sooner(
+    settings: Settings,
+) -> None:
+    """Whoever asks may know other types than the worker that it asks about."""
+    settings.JOBS_JOB_REAPER_LEASE_TIMEOUT = 5 * MINUTE
+    job_handler("test.brief", lease=MINUTE)(lambda context, payload: None)
+    assert alive_within() == MINUTE
 
 
 def test_a_beat_drops_what_was_lost(

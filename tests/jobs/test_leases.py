@@ -9,8 +9,11 @@ from django.utils import timezone
 
 from jobs import claims, leases, outcomes
 from jobs.connection import QueueConnection, TransactionConnection
+from jobs.enqueue import NewJob, enqueue_many
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob
 from jobs.models import Attempt, Job, Status
+from jobs.registry import job_handler
 from jobs.testing import wait_until
 from tests.jobs.support import (
     add,
@@ -64,7 +67,7 @@ class TestFencing:
                 leases.finish(transaction_connection, [(stale, outcome)], worker="w1")
                 == {}
             )
-        news = leases.extend(transaction_connection, [stale], 60 * MINUTE)
+        news = leases.extend(transaction_connection, [stale], LeaseLengths(60 * MINUTE))
         assert news == ({stale.key}, set())
         assert Job.objects.values().get() == before
         assert Attempt.objects.count() == 0
@@ -235,7 +238,9 @@ class TestCancelRequested:
         add()
         other = claim_one(transaction_connection)
         for _ in range(2):
-            news = leases.extend(transaction_connection, [leased, other], MINUTE)
+            news = leases.extend(
+                transaction_connection, [leased, other], LeaseLengths(MINUTE)
+            )
             assert news == (set(), {leased.key})
 
     def test_a_request_that_comes_while_the_outcome_is_written_is_heeded(
@@ -279,11 +284,31 @@ class TestExtend:
         add(3)
         batch = claims.claim(transaction_connection, claim_for(lease=MINUTE))
         complete(transaction_connection, batch[0])
-        news = leases.extend(transaction_connection, batch, 60 * MINUTE)
+        news = leases.extend(transaction_connection, batch, LeaseLengths(60 * MINUTE))
         assert news.lost == {batch[0].key}
         until = Job.objects.running().values_list("lease_until", flat=True)
         assert len(set(until)) == 1
         assert Job.objects.filter(lease_until__gt=Now() + 59 * MINUTE).count() == 2
+
+    def test_each_by_the_length_of_its_type(
+        self, transaction_connection: TransactionConnection
+    ) -> None:
+        job_handler("test.brief")(lambda context, payload: None)
+        add(2)
+        enqueue_many([NewJob(type="test.brief") for _ in range(2)])
+        wanted = claim_for(types=("test.noop", "test.brief"))
+        batch = claims.claim(transaction_connection, wanted)
+        lengths = LeaseLengths(
+            60 * MINUTE, {"test.brief": MINUTE, "test.other": MINUTE}
+        )
+        assert leases.extend(transaction_connection, batch, lengths) == (set(), set())
+        left = {
+            (job.type, (job.lease_until - job.started_at) // MINUTE)
+            for job in Job.objects.running()
+            if job.lease_until and job.started_at
+        }
+        assert len(batch) == 4
+        assert left == {("test.noop", 60), ("test.brief", 1)}
 
     def test_a_row_that_is_just_being_written_is_not_waited_for(
         self, queue_connection: QueueConnection, second_connection: QueueConnection
@@ -292,9 +317,10 @@ class TestExtend:
         leased = claim_one(queue_connection)
         second_connection.execute("BEGIN", [])
         complete(second_connection, leased)
-        assert leases.extend(queue_connection, [leased], MINUTE).lost == set()
+        lengths = LeaseLengths(MINUTE)
+        assert leases.extend(queue_connection, [leased], lengths).lost == set()
         second_connection.execute("COMMIT", [])
-        assert leases.extend(queue_connection, [leased], MINUTE).lost == {leased.key}
+        assert leases.extend(queue_connection, [leased], lengths).lost == {leased.key}
 
 
 def test_only_expired_leases_are_locked_for_the_reaper(

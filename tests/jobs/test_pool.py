@@ -233,6 +233,21 @@ def test_a_lost_lease_reaches_the_handlers_context(
     assert gate.contexts[0].lease_lost
 
 
+def test_a_type_that_is_registered_later_has_no_lease_of_its_own(
+    pools: list[Pool],
+) -> None:
+    """The heartbeat was not told to keep up with it."""
+    minute = dt.timedelta(minutes=1)
+    job_handler("test.early", lease=minute)(lambda context, payload: None)
+    pool = a_pool(pools, start=False)
+    job_handler("test.late", lease=minute)(lambda context, payload: None)
+    wanted = pool.claim_wanted()
+    assert {"test.early", "test.late"} <= set(wanted.costs)
+    assert wanted.leases is pool.leases
+    lasts = [wanted.leases.seconds(f"test.{name}") for name in ("early", "late")]
+    assert lasts == [60, 300]
+
+
 def test_types_that_nobody_knows_fail_in_the_end(
     pools: list[Pool], noop: str, settings: Settings
 ) -> None:

@@ -11,6 +11,7 @@ from pytest_django import Settings
 from jobs import claims, journal, leases, registry
 from jobs.connection import QueueConnection
 from jobs.journal import Journal, open_journal
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob
 from jobs.models import Job, Status, WorkerProcess
 from jobs.recovery import LOOK_EVERY, Recovery, recover
@@ -214,5 +215,6 @@ def test_the_lease_of_one_that_was_taken_back_cannot_be_used(
     dying.die()
     recover()
     assert leases.complete(queue_connection, leases.completion([job])) == {job.id}
-    news = leases.extend(queue_connection, [job], dt.timedelta(minutes=1))
+    lengths = LeaseLengths(dt.timedelta(minutes=1))
+    news = leases.extend(queue_connection, [job], lengths)
     assert news.lost == {job.key}

@@ -12,6 +12,7 @@ from pytest_django import Settings
 from jobs import registry
 from jobs.context import JobContext
 from jobs.exceptions import UnknownJobType
+from jobs.lease_lengths import LONGEST_LEASE, SHORTEST_LEASE
 from jobs.models import Priority
 from jobs.registry import job_handler, runner
 
@@ -128,6 +129,41 @@ def test_atomic_takes_no_name_of_another_database() -> None:
         job_handler("test.plain", atomic="other")(plain)  # type: ignore[arg-type]
     job_handler("test.plain", atomic=True)(plain)
     assert registry.job_type("test.plain").atomic
+
+
+def test_a_type_may_have_a_lease_of_its_own() -> None:
+    job_handler("test.plain")(plain)
+    job_handler("test.brief", lease=dt.timedelta(seconds=60))(plain)
+    assert registry.job_type("test.plain").lease is None
+    assert registry.own_leases() == {"test.brief": dt.timedelta(seconds=60)}
+
+
+@pytest.mark.parametrize("lease", [SHORTEST_LEASE, LONGEST_LEASE], ids=str)
+def test_a_lease_may_be_as_short_and_as_long_as_this(lease: dt.timedelta) -> None:
+    job_handler("test.plain", lease=lease)(plain)
+    assert registry.job_type("test.plain").lease == lease
+
+
+@pytest.mark.parametrize(
+    "lease",
+    [
+        dt.timedelta(0),
+        SHORTEST_LEASE - dt.timedelta(microseconds=1),
+        LONGEST_LEASE + dt.timedelta(microseconds=1),
+        dt.timedelta.max,
+        60,
+        "60s",
+        False,
+    ],
+    ids=str,
+)
+def test_what_is_no_lease_is_refused_by_the_types_name(lease: Any) -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"job type 'test.plain': lease must be a timedelta from 2 s to 3,650 days",
+    ):
+        job_handler("test.plain", lease=lease)(plain)
+    assert registry.find_job_type("test.plain") is None
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,22 @@ def test_outside_a_transaction_the_queue_has_its_own_connection():
 
 
 @pytest.mark.django_db
+def test_it_leases_for_as_long_as_a_worker_would():
+    lasts = []
+
+    @job_handler("test.brief", lease=dt.timedelta(seconds=60))
+    def handler(context: JobContext, payload: Any) -> None:
+        job = Job.objects.get(pk=context.job_id)
+        assert job.lease_until
+        assert job.started_at
+        lasts.append(job.lease_until - job.started_at)
+
+    enqueue("test.brief")
+    run_due_jobs()
+    assert lasts == [dt.timedelta(seconds=60)]
+
+
+@pytest.mark.django_db
 def test_what_is_not_due_waits():
     enqueue("test.echo", run_at=dt.datetime(2100, 1, 1, tzinfo=dt.UTC))
     assert run_due_jobs() == []

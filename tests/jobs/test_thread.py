@@ -26,6 +26,8 @@ from tests.jobs.support import leased_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+MINUTE = dt.timedelta(minutes=1)
+
 
 @pytest.fixture
 def thread(noop: str) -> WorkerThread:
@@ -77,11 +79,63 @@ def test_a_job_that_waited_longer_than_its_lease_is_not_begun(
     called: list[int] = []
     job_handler("test.count")(lambda context, payload: called.append(1))
     thread._waiting.append(leased_job(type="test.count"))
-    thread.trusted_until = time.monotonic() - 1
+    thread.leased_at = time.monotonic() - 301
     with caplog.at_level(logging.WARNING, logger="jobs"):
         thread._run_batch()
     assert called == []
     assert [record.msg for record in caplog.records] == [LogEvent.LEASE_LOST]
+
+
+def test_each_job_is_trusted_for_the_length_of_its_own_lease(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After two minutes of suspension, the leases of one minute may be others', and those of five are not."""
+    called: list[str] = []
+
+    def note(context: JobContext, payload: Any) -> None:
+        called.append(context.queue)
+
+    for name, lease in (
+        ("test.default", None),
+        ("test.brief", MINUTE),
+        ("test.long", 9 * MINUTE),
+    ):
+        job_handler(name, lease=lease)(note)
+    queues = Queues(["default"])
+    pool = Pool(worker="w1", threads=1, queues=queues, lease=5 * MINUTE)
+    thread = pool.threads[0]
+    monkeypatch.setattr(thread, "_flush_is_due", lambda: False)
+
+    def run(minutes: int) -> list[str]:
+        called.clear()
+        thread._waiting.extend(
+            leased_job(type=f"test.{name}", queue=name)
+            for name in ("brief", "default", "long", "brief")
+        )
+        thread.leased_at = time.monotonic() - minutes * 60
+        thread._run_batch()
+        return called.copy()
+
+    with caplog.at_level(logging.WARNING, logger="jobs"):
+        assert run(0) == ["brief", "default", "long", "brief"]
+        assert caplog.records == []
+        assert run(2) == ["default", "long"]
+        assert run(6) == ["long"]
+        assert run(10) == []
+    lost = [(record.msg, vars(record)["type"]) for record in caplog.records]
+    assert lost[:2] == [(LogEvent.LEASE_LOST, "test.brief")] * 2
+    assert len(lost) == 2 + 3 + 4
+
+
+def test_what_a_beat_has_extended_is_trusted_from_its_beginning_on(
+    thread: WorkerThread,
+) -> None:
+    claimed_at = time.monotonic()
+    thread.leased_at = claimed_at
+    thread.extended(claimed_at - 1, set())
+    assert thread.leased_at == claimed_at
+    thread.extended(claimed_at + 1, set())
+    assert thread.leased_at == claimed_at + 1
 
 
 def test_lost_leases_are_dropped_before_they_begin(thread: WorkerThread) -> None:

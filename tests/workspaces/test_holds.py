@@ -258,3 +258,57 @@ def test_what_is_not_held_cannot_be_released(worktree: Worktree):
 def test_what_is_not_there_cannot_be_released():
     with pytest.raises(UnknownWorktree, match="no worktree 12345"):
         holds.release(12345)
+
+
+def held_since(worktree: Worktree) -> dt.datetime:
+    assert worktree.held_since is not None
+    return worktree.held_since
+
+
+def test_a_hold_is_let_go_of_by_when_it_began(workspace: Workspace):
+    worktree = holds.acquire(workspace, holder="agent")
+    since = held_since(worktree)
+    make_idle(worktree, days=28)
+    warned_and_blocked(worktree)
+    before = database_now()
+    assert holds.let_go(worktree.pk, held_since=since)
+    worktree.refresh_from_db()
+    assert (worktree.held_by, worktree.held_since) == (None, None)
+    assert worktree.last_held_by == "agent"
+    assert worktree.last_used_at >= before
+    assert (worktree.prune_warning_at, worktree.prune_blocked_at) == (None, None)
+    assert not holds.let_go(worktree.pk, held_since=since)
+
+
+def test_a_hold_is_passed_on_and_is_the_same_hold_still(workspace: Workspace):
+    worktree = holds.acquire(workspace, holder="agent")
+    other = holds.acquire(workspace, holder="agent")
+    since = held_since(worktree)
+    make_idle(worktree, days=28)
+    before = database_now()
+    assert holds.pass_on(worktree.pk, held_since=since, holder="next")
+    for row in (worktree, other):
+        row.refresh_from_db()
+    assert (worktree.held_by, worktree.last_held_by) == ("next", "next")
+    assert worktree.held_since == since
+    assert worktree.last_used_at >= before
+    assert other.held_by == "agent"
+    assert holds.let_go(worktree.pk, held_since=since)
+
+
+def test_a_later_hold_is_left_alone(workspace: Workspace):
+    worktree = holds.acquire(workspace, branch="topic", holder="agent")
+    since = held_since(worktree)
+    holds.release(worktree.pk)
+    assert not holds.pass_on(worktree.pk, held_since=since, holder="next")
+    holds.acquire(workspace, branch="topic", holder="other")
+    assert not holds.let_go(worktree.pk, held_since=since)
+    assert not holds.pass_on(worktree.pk, held_since=since, holder="next")
+    worktree.refresh_from_db()
+    assert worktree.held_by == worktree.last_held_by == "other"
+
+
+def test_there_is_nothing_to_let_go_of_where_there_is_no_worktree(db: None):
+    now = timezone.now()
+    assert not holds.let_go(12345, held_since=now)
+    assert not holds.pass_on(12345, held_since=now, holder="next")

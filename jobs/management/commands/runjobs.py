@@ -68,6 +68,10 @@ class Command(BaseCommand):
         self._owns_process = True
         super().run_from_argv(argv)
 
+    def check(self, *args: Any, **options: Any) -> None:
+        """With the checks that load what only a worker calls, which other commands' checks leave out."""
+        super().check(*args, **{"include_deployment_checks": True, **options})
+
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.JOBS_ENABLED:
             log.warning(LogEvent.MODULE_DISABLED, extra={"setting": "JOBS_ENABLED"})

@@ -12,7 +12,7 @@ from pathlib import Path
 from jobs import listener
 from jobs.context import JobContext
 from jobs.registry import job_handler
-from tests.acceptance.faulted import PROBE_EVERY
+from tests.acceptance.faulted import BRIEF_LEASE, PROBE_EVERY
 
 if PROBE_EVERY in os.environ:
     listener.PROBE_EVERY = float(os.environ[PROBE_EVERY])
@@ -47,6 +47,14 @@ def record(context: JobContext, payload: Record) -> None:
     if context.attempt <= payload.fails:
         raise RuntimeError(f"attempt {context.attempt} was to fail")
     _enter(context, payload, "ended")
+
+
+if BRIEF_LEASE in os.environ:
+    job_handler(
+        "test.brief",
+        max_attempts=9,
+        lease=dt.timedelta(seconds=float(os.environ[BRIEF_LEASE])),
+    )(record)
 
 
 def _send(number: signal.Signals) -> None:

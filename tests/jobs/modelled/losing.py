@@ -15,11 +15,21 @@ from hypothesis.stateful import precondition, rule
 from jobs import leases, outcomes, recovery
 from jobs.connection import Executes
 from jobs.journal import Notes, Remains
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.models import TERMINAL, Status
 from jobs.outcomes import Outcome
 from jobs.runners import job_purge, job_reaper
-from tests.jobs.modelled.stage import GONE, HELD, HOUR, KEPT, LEASE, Stage, Worker, one
+from tests.jobs.modelled.stage import (
+    GONE,
+    HELD,
+    HOUR,
+    KEPT,
+    LENGTHS,
+    Stage,
+    Worker,
+    one,
+)
 from tests.jobs.modelled.table import ModelJob
 
 COMPLETIONS = {KEPT: outcomes.COMPLETED, GONE: outcomes.COMPLETED_AND_DELETED}
@@ -219,9 +229,9 @@ class Losing(Stage):
         observer.execute("BEGIN", [])
         try:
             stale = [lease for lease in tried if lease.key not in current]
-            leases.extend(observer, stale, 10 * LEASE)
-            assert observer.execute(_EXTENDED, {"by": 9 * LEASE}) == []
-            news = leases.extend(observer, tried, LEASE)
+            leases.extend(observer, stale, LeaseLengths(20 * HOUR))
+            assert observer.execute(_EXTENDED, {"by": 18 * HOUR}) == []
+            news = leases.extend(observer, tried, LENGTHS)
             assert news.lost == {lease.key for lease in tried} - current
             for name, outcome in RESULTS.items():
                 written = _written(observer, tried, outcome)

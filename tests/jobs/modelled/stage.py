@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from jobs import registry
 from jobs.exceptions import Cancelled, LeaseLost, Permanent, Snooze
+from jobs.lease_lengths import LeaseLengths
 from jobs.leases import LeasedJob, LeaseKey
 from jobs.outcomes import Outcome
 from jobs.testing import PATIENCE
@@ -33,8 +34,9 @@ from tests.jobs.modelled.table import (
 
 NOTHING: Changes = MappingProxyType({})
 HOUR = dt.timedelta(hours=1)
-LEASE = 2 * HOUR
 KEPT, GONE = "model.kept", "model.gone"
+LEASES = {KEPT: 2 * HOUR, GONE: 3 * HOUR}
+LENGTHS = LeaseLengths(LEASES[KEPT], {GONE: LEASES[GONE]})
 _JOBS = """
 SELECT id, type, queue, priority, unique_key, max_attempts, run_at, status, attempts, lease_seq, leased_by, lease_until,
     completed_at, cancel_requested_at, last_error, started_at, created_at, updated_at, payload::text

@@ -22,7 +22,8 @@ from tests.jobs.modelled.stage import (
     GONE,
     HELD,
     KEPT,
-    LEASE,
+    LEASES,
+    LENGTHS,
     MOSTLY,
     NOTHING,
     Stage,
@@ -76,9 +77,11 @@ class Working(Stage):
         changes: Changes = NOTHING,
     ) -> None:
         """Compare what was claimed with what should have been, and hand it to the worker."""
-        until = self.during() + LEASE
+        now = self.during()
         expected = affordable(seen, wanted) if wanted else []
-        claimed = {job.id: job.claimed(worker.name, until) for job in expected}
+        claimed = {
+            job.id: job.claimed(worker.name, now + LEASES[job.type]) for job in expected
+        }
         assert [(job.id, job.lease_seq, job.attempts) for job in batch] == [
             (job.id, job.lease_seq, job.attempts) for job in claimed.values()
         ]
@@ -299,7 +302,7 @@ class Working(Stage):
         mine = worker.held()
 
         def extends() -> leases.News:
-            return leases.extend(self.actors.heartbeat.queue, mine, LEASE)
+            return leases.extend(self.actors.heartbeat.queue, mine, LENGTHS)
 
         news, pid = self.perform(self.actors.heartbeat, extends, held=held)
         assert news.lost == {job.key for job in mine if not self.model.holds(job)}
@@ -308,10 +311,10 @@ class Working(Stage):
             for job in mine
             if self.model.holds(job) and self.model.jobs[job.id].cancel_requested
         }
-        until = self.during() + LEASE
+        now = self.during()
         locked = self.locked()
         changes = {
-            job.id: self.model.jobs[job.id].extended(until)
+            job.id: self.model.jobs[job.id].extended(now + LEASES[job.type])
             for job in mine
             if self.model.holds(job) and job.id not in locked
         }
@@ -328,7 +331,7 @@ def _claim(
 ) -> Claim:
     return Claim(
         worker=worker.name,
-        lease=LEASE,
+        leases=LENGTHS,
         limits={(queue, level): most for queue in queues for level in Priority},
         costs={name: {KEPT: 0.25, GONE: 0.5}[name] for name in types},
         budget=budget,

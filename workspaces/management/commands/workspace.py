@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
 from django.core.management.base import CommandError, CommandParser
 
 from jobs.command_line import OperatorCommand, actor
@@ -16,6 +14,7 @@ from workspaces import clones
 from workspaces.exceptions import WorkspacesError
 from workspaces.fetch import fetch_workspace
 from workspaces.models import Workspace
+from workspaces.owners import find_owner
 
 
 class Command(OperatorCommand):
@@ -66,7 +65,7 @@ class Command(OperatorCommand):
             raise CommandError(str(error)) from error
 
     def _add(self, options: dict[str, Any]) -> None:
-        owner = _user(options["owner"])
+        owner = find_owner(options["owner"])
         workspace = clones.add_workspace(options["name"], options["url"], owner=owner)
         audit.record(actor(), "workspace.add", target=f"workspace:{workspace.name}")
         self.stdout.write(f"{workspace.name}: cloned to {workspace.path}")
@@ -97,16 +96,6 @@ class Command(OperatorCommand):
             data={"discard_work": discard_work},
         )
         self.stdout.write(f"{workspace.name}: removed")
-
-
-def _user(name: str | None) -> AbstractBaseUser | None:
-    if name is None:
-        return None
-    users = get_user_model()
-    try:
-        return users._default_manager.get_by_natural_key(name)
-    except users.DoesNotExist:
-        raise CommandError(f"--owner: there is no user {name!r}") from None
 
 
 _HEADERS = (

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from acw.durations import parse_duration
+from jobs.durations import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,176 @@
+"""``manage.py task take``, with a worktree of a real clone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workspaces.tasks.calling import answer, refusal, refused, run
+from tests.workspaces.tasks.market import agent, history, now, publish
+from workspaces import holds
+from workspaces.exceptions import WorktreeBusy
+from workspaces.models import Workspace, Worktree
+from workspaces.tasks import actions, taking
+from workspaces.tasks.outcomes import Outcome
+from workspaces.tasks.states import Action, Status
+
+# A worktree is acquired outside of transactions.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def people(db: None) -> None:
+    agent("bob")
+
+
+def test_a_worktree_is_acquired_for_the_agent(workspace: Workspace):
+    task = publish(workspace=workspace)
+    number, path = (
+        run("task", "take", task.pk, "--acquire", "--as", "bob")
+        .rstrip("\n")
+        .split("\t")
+    )
+    worktree = Worktree.objects.get()
+    assert (str(worktree.pk), worktree.path) == (number, path)
+    assert (Path(path) / ".git").exists()
+    assert worktree.held_by == "bob"
+    assert now(task).worktree == worktree
+    assert history(task) == ["publish", "take", "use_worktree"]
+
+
+def test_of_a_branch_and_as_json(workspace: Workspace):
+    task = publish(workspace=workspace)
+    said = answer(
+        "task",
+        *("take", task.pk, "--acquire", "--branch", "fix-sort", "--as", "bob"),
+    )
+    worktree = Worktree.objects.get()
+    assert said == {
+        "ok": True,
+        "task_id": task.pk,
+        "action": "take",
+        "status": "held",
+        "worktree": {
+            "id": worktree.pk,
+            "path": worktree.path,
+            "branch": "fix-sort",
+        },
+    }
+
+
+def test_a_worktree_that_the_agent_holds_already(worktree: Worktree):
+    task = publish(workspace=worktree.workspace)
+    arguments = ("take", task.pk, "--worktree", worktree.pk, "--as", "bob")
+    assert "is held by nobody" in refused("task", *arguments)
+    assert now(task).status == Status.OPEN
+    holds.acquire(worktree.workspace, holder="bob", branch=worktree.branch)
+    assert run("task", *arguments) == f"{worktree.pk}\t{worktree.path}\n"
+    assert now(task).worktree == worktree
+
+
+def test_another_is_used_from_then_on_or_none(worktree: Worktree):
+    task = publish(workspace=worktree.workspace)
+    run("task", "take", task.pk, "--as", "bob")
+    holds.acquire(worktree.workspace, holder="bob", branch=worktree.branch)
+    run("task", "use-worktree", task.pk, worktree.pk, "--as", "bob")
+    assert now(task).worktree == worktree
+    run("task", "use-worktree", task.pk, "--none", "--as", "bob")
+    assert now(task).worktree is None
+    worktree.refresh_from_db()
+    assert worktree.held_by is None
+
+
+def test_where_none_can_be_had_the_task_stays_taken(worktree: Worktree):
+    holds.acquire(worktree.workspace, holder="carol", branch=worktree.branch)
+    task = publish(workspace=worktree.workspace)
+    said = refusal(
+        "task",
+        *("take", task.pk, "--acquire", "--branch", worktree.branch, "--as", "bob"),
+    )
+    assert said == {
+        "ok": False,
+        "reason": said["reason"],
+        "code": "worktree_refused",
+        "task_id": task.pk,
+        "action": "take",
+        "status": "held",
+    }
+    assert "is held by 'carol'" in said["reason"]
+    assert f"task use-worktree {task.pk} WORKTREE" in said["reason"]
+    assert f"task give-back {task.pk}" in said["reason"]
+    assert (str(now(task).holder), now(task).worktree) == ("bob", None)
+
+
+def test_what_is_acquired_for_a_task_that_is_lost_meanwhile_is_let_go(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    task = publish(workspace=workspace)
+    acquire = holds.acquire
+
+    def slow(*arguments: Any, **others: Any) -> Worktree:
+        acquired = acquire(*arguments, **others)
+        assert actions.give_back(task.pk, by=agent("bob")).ok
+        return acquired
+
+    monkeypatch.setattr(holds, "acquire", slow)
+    said = refused("task", "take", task.pk, "--acquire", "--as", "bob")
+    assert "use_worktree applies to a task that is held" in said
+    assert now(task).status == Status.OPEN
+    assert Worktree.objects.get().held_by is None
+
+
+def test_no_worktree_is_made_for_a_task_that_is_not_to_be_had(workspace: Workspace):
+    task = publish(workspace=workspace)
+    actions.take(task.pk, by=agent("carol"))
+    said = refusal("task", "take", task.pk, "--acquire", "--as", "bob")
+    assert said["code"] == "wrong_status"
+    assert not Worktree.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("test-host", "names no workspace"), ("elsewhere", "lies on host 'elsewhere'")],
+)
+def test_what_is_known_beforehand_does_not_cost_the_task(
+    workspace: Workspace, host: str, reason: str
+):
+    Workspace.objects.update(host=host)
+    workspace.refresh_from_db()
+    task = publish(workspace=None if host == "test-host" else workspace)
+    assert reason in refused("task", "take", task.pk, "--acquire", "--as", "bob")
+    assert now(task).status == Status.OPEN
+
+
+def test_a_task_that_is_not_there():
+    assert refused("task", "take", 7, "--acquire", "--as", "bob") == (
+        "there is no task 7"
+    )
+
+
+def test_an_error_while_acquiring_keeps_its_words(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    task = publish(workspace=workspace)
+
+    def busy(*_: object, **__: object) -> Worktree:
+        raise WorktreeBusy("it is being pruned; try again later")
+
+    monkeypatch.setattr(holds, "acquire", busy)
+    said = refused("task", "take", task.pk, "--acquire", "--as", "bob")
+    assert said.startswith(
+        f"task {task.pk} was taken, but has no worktree: it is being pruned; try again later. "
+    )
+
+
+def test_the_outcome_of_a_take_without_a_worktree():
+    task = publish()
+    outcome, worktree = taking.take(
+        agent("bob"),
+        {"id": task.pk, "worktree": None, "acquire": False, "branch": None},
+    )
+    assert outcome == Outcome(
+        ok=True, task_id=task.pk, action=Action.TAKE, status=Status.HELD
+    )
+    assert worktree is None

@@ -1,0 +1,208 @@
+"""The one function that changes a task, for people and for the worker alike.
+
+It locks the row, checks the action against what the task is *now*, and writes the change, its place in the history, what is
+told of it and the jobs of the new deadlines in one transaction. Whatever no longer applies changes nothing
+and says so, which is why a job that comes late or twice is harmless.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from django.db import transaction
+
+from workspaces.tasks import clock, deadlines, effects, entries, notices, transfers
+from workspaces.tasks.actors import Actor
+from workspaces.tasks.change import Change, Details
+from workspaces.tasks.decisions import Refusal, decide
+from workspaces.tasks.events import LogEvent
+from workspaces.tasks.exceptions import InvalidTask, UnknownTask
+from workspaces.tasks.facts import Facts
+from workspaces.tasks.models import Agent, Task, TaskEvent, Transfer
+from workspaces.tasks.outcomes import Outcome, Refused
+from workspaces.tasks.states import Action, Reason, Status, Template
+from workspaces.tasks.transition import ENTERED, Party
+from workspaces.tasks.transitions import TRANSITIONS
+
+log = logging.getLogger(__name__)
+
+_NOTHING = Details()
+_ABOUT_ENTRIES = {
+    row.action
+    for row in TRANSITIONS
+    if row.when is ENTERED or Party.ENTRANTS in row.tells
+}
+"""The actions that ask what was handed in; for the others it is not looked up."""
+
+
+def apply(
+    task_id: int, action: Action, *, by: Actor, details: Details = _NOTHING
+) -> Outcome:
+    """Do ``action`` to the task, if it applies; otherwise change nothing, and say why in the outcome.
+
+    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`.
+    """
+    try:
+        with transaction.atomic():
+            task = _locked(task_id)
+            change = _carry_out(task, action, by, details)
+    except Refused as refused:
+        return _refused(task, action, by, refused)
+    return _applied(change)
+
+
+def publish(task: Task, *, by: Actor) -> None:
+    """Store a new task, whose values have been checked: open to be taken or entered, with its deadline watched.
+
+    Raises :class:`~workspaces.tasks.exceptions.InvalidTask` where its publisher may not act.
+    """
+    try:
+        with transaction.atomic():
+            change = _carry_out(task, Action.PUBLISH, by, _NOTHING)
+    except Refused as refused:
+        raise InvalidTask(f"publisher: {refused.reason}") from None
+    _applied(change)
+
+
+def watch(task_id: int) -> None:
+    """Give each live deadline of the task its job, where it has none.
+
+    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`.
+    """
+    with transaction.atomic():
+        deadlines.watch([locked(task_id)])
+
+
+def locked(task_id: int) -> Task:
+    """The task as it is now, locked until the transaction ends, with all of its deadlines.
+
+    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`.
+    """
+    task = _row(task_id)
+    _pending_transfer(task)
+    return task
+
+
+def _row(task_id: int) -> Task:
+    # The row alone: what a join reads may be from before the wait for the lock.
+    task = Task.objects.select_for_update().filter(pk=task_id).first()
+    if task is None:
+        raise UnknownTask(f"there is no task {task_id}")
+    return task
+
+
+def _locked(task_id: int) -> Task:
+    task = _row(task_id)
+    keys = {task.publisher_id, task.holder_id} - {None}
+    people = Agent.objects.select_related("user", "owner").in_bulk(keys)
+    task.publisher = people[task.publisher_id]
+    task.holder = people[task.holder_id] if task.holder_id is not None else None
+    return task
+
+
+def _carry_out(task: Task, action: Action, by: Actor, details: Details) -> Change:
+    transfer = _pending_transfer(task)
+    if by.agent is not None and not by.agent.may_act:
+        raise Refused(Reason.AGENT_REFUSED, f"{by.agent} is disabled")
+    facts = _facts(task)
+    undecided = entries.pending(task) if action in _ABOUT_ENTRIES else []
+    row = decide(
+        action,
+        replace(facts, entries=len(undecided)),
+        by.roles(task, transfer),
+    )
+    if isinstance(row, Refusal):
+        raise Refused(row.code, row.reason, due=row.due)
+    change = Change(
+        action=action,
+        row=row,
+        task=task,
+        by=by,
+        now=facts.now,
+        details=details,
+        transfer=transfer,
+        former=task.holder,
+        entries=undecided,
+    )
+    effects.carry_out(change)
+    _write(change)
+    return change
+
+
+def _pending_transfer(task: Task) -> Transfer | None:
+    """The transfer of a locked task, whose end becomes one of its deadlines."""
+    transfer = transfers.pending(task) if task.status == Status.HELD else None
+    task.transfer_until = transfer.expires_at if transfer else None
+    return transfer
+
+
+def _facts(task: Task) -> Facts:
+    return Facts(
+        now=clock.now(),
+        status=Status(task.status) if task.status else None,
+        template=Template(task.template),
+        deadlines=deadlines.times(task),
+        misses=task.misses,
+        final_miss=task.final_miss,
+        returns=task.returns,
+        returns_allowed=task.returns_allowed,
+    )
+
+
+def _write(change: Change) -> None:
+    """The row, its place in the history, what is told, and the jobs of the deadlines: all of it or nothing."""
+    task = change.task
+    task.updated_at = change.now
+    task.save()
+    TaskEvent.objects.create(
+        task=task,
+        action=change.action.value,
+        source=change.row.source,
+        target=change.row.target,
+        actor=str(change.by),
+        data=change.data,
+        created_at=change.now,
+    )
+    notices.tell(change)
+    deadlines.watch([task])
+
+
+def _applied(change: Change) -> Outcome:
+    log.info(
+        LogEvent.APPLIED,
+        extra={
+            "task_id": change.task.pk,
+            "action": change.action.value,
+            "status": change.task.status,
+            "by": str(change.by),
+        },
+    )
+    return Outcome(
+        ok=True,
+        task_id=change.task.pk,
+        action=change.action,
+        status=Status(change.task.status),
+        created_id=change.created_id,
+    )
+
+
+def _refused(task: Task, action: Action, by: Actor, refused: Refused) -> Outcome:
+    log.info(
+        LogEvent.REFUSED,
+        extra={
+            "task_id": task.pk,
+            "action": action.value,
+            "by": str(by),
+            "reason": refused.reason,
+        },
+    )
+    return Outcome(
+        ok=False,
+        task_id=task.pk,
+        action=action,
+        status=Status(task.status),
+        reason=refused.reason,
+        code=refused.code,
+        due=refused.due,
+    )
