@@ -10,7 +10,7 @@ from jobs.enqueue import NewJob, enqueue_many
 from workspaces.tasks import job_types
 from workspaces.tasks.models import Task
 from workspaces.tasks.states import Action, Deadline
-from workspaces.tasks.transitions import WATCHES
+from workspaces.tasks.watches import WATCHES
 
 
 class Live(NamedTuple):

@@ -27,7 +27,7 @@ from workspaces.tasks.job_types import (
 )
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action
-from workspaces.tasks.transitions import WORKER_ACTIONS
+from workspaces.tasks.watches import WORKER_ACTIONS
 
 
 def delay(attempt: int) -> dt.timedelta:

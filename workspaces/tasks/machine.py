@@ -35,6 +35,14 @@ _ABOUT_ENTRIES = {
 }
 """The actions that ask what was handed in; for the others it is not looked up."""
 
+_CHANGED = [
+    field.attname
+    for field in Task._meta.concrete_fields
+    if not field.primary_key
+    and field.name not in {"title", "description", "checklist", "template", "publisher"}
+]
+"""What an action may change: a long description is not written again with each."""
+
 
 def apply(
     task_id: int, action: Action, *, by: Actor, details: Details = _NOTHING
@@ -154,7 +162,7 @@ def _write(change: Change) -> None:
     """The row, its place in the history, what is told, and the jobs of the deadlines: all of it or nothing."""
     task = change.task
     task.updated_at = change.now
-    task.save()
+    task.save(update_fields=_CHANGED if task.pk else None)
     TaskEvent.objects.create(
         task=task,
         action=change.action.value,

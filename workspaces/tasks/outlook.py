@@ -13,8 +13,8 @@ from workspaces.tasks.facts import Facts
 from workspaces.tasks.models import Submission, Task
 from workspaces.tasks.states import Action, Deadline, Role, Status, Template
 from workspaces.tasks.transition import Transition
-from workspaces.tasks.transitions import WATCHES
 from workspaces.tasks.watched import Watched
+from workspaces.tasks.watches import WATCHES
 
 _DEADLINES: dict[Action, Deadline] = {watch.action: watch.deadline for watch in WATCHES}
 

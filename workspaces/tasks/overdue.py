@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from workspaces.tasks.models import Transfer
 from workspaces.tasks.states import Deadline
-from workspaces.tasks.transitions import WATCHES
+from workspaces.tasks.watches import WATCHES
 
 GRACE = dt.timedelta(minutes=1)
 """So long a job may take to be noticed, claimed and done."""

@@ -18,6 +18,9 @@ State = Transfer.State
 def pending(task: Task) -> Transfer | None:
     """The offer that is not answered, with both agents."""
     rows = Transfer.objects.filter(task=task, status=State.PENDING)
+    # Mostly there is none, and the joins are what takes long to put together.
+    if not rows.exists():
+        return None
     return rows.select_related(
         "to_agent__user", "to_agent__owner", "from_agent__user", "from_agent__owner"
     ).first()

@@ -64,13 +64,3 @@ class Transition:
     when: Guard | None = None
     topic: Topic | None = None
     tells: tuple[Party, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Watch:
-    """A deadline of a status, and the action of the worker (so the job's type) that it leads to."""
-
-    action: Action
-    deadline: Deadline
-    status: Status
-    template: Template | None

@@ -1,7 +1,7 @@
 """The table of the state machine, as pure data: who may do what, when, and what becomes of the task.
 
 Of several rows that fit, the first whose ``when`` holds counts. ``manage.py task diagram`` draws them, and the deadlines that
-are watched in a status are those that stand in the worker's rows (:data:`WATCHES`).
+are watched in a status are those that stand in the worker's rows (:mod:`workspaces.tasks.watches`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from workspaces.tasks.transition import (
     REVIEW_LEFT,
     Party,
     Transition,
-    Watch,
 )
 
 _BOTH_SIDES = (Party.PUBLISHER, Party.FORMER)
@@ -214,7 +213,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         Role.PUBLISHER,
         template=_DIRECT,
         topic=topics.ACCEPTED,
-        tells=(Party.FORMER,),
+        tells=_BOTH_SIDES,
     ),
     Transition(
         Action.REJECT,
@@ -225,7 +224,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         before=(Deadline.REVIEW_UNTIL,),
         when=HOLD_LEFT,
         topic=topics.REJECTED,
-        tells=(Party.FORMER,),
+        tells=_BOTH_SIDES,
     ),
     Transition(
         Action.REJECT,
@@ -235,7 +234,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         template=_DIRECT,
         before=(Deadline.REVIEW_UNTIL,),
         topic=topics.REJECTED,
-        tells=(Party.FORMER,),
+        tells=_BOTH_SIDES,
     ),
     Transition(
         Action.REJECT,
@@ -244,7 +243,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         Role.PUBLISHER,
         template=_CONTEST,
         topic=topics.REJECTED,
-        tells=(Party.ENTRANTS,),
+        tells=(Party.PUBLISHER, Party.ENTRANTS),
     ),
     Transition(
         Action.PICK_WINNER,
@@ -253,7 +252,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         Role.PUBLISHER,
         template=_CONTEST,
         topic=topics.ACCEPTED,
-        tells=(Party.ENTRANTS,),
+        tells=(Party.PUBLISHER, Party.ENTRANTS),
     ),
     Transition(
         Action.REVIEW_AUTO_ACCEPT,
@@ -270,31 +269,28 @@ TRANSITIONS: tuple[Transition, ...] = (
             source,
             Status.CANCELLED,
             Role.PUBLISHER,
+            template=template,
+            before=before,
             topic=topics.CANCELLED,
-            tells=(Party.FORMER, Party.ENTRANTS),
+            tells=(Party.PUBLISHER, Party.FORMER, Party.ENTRANTS),
         )
-        for source in (_OPEN, _HELD, _REVIEWING)
+        for source, template, before in (
+            (_OPEN, None, ()),
+            (_HELD, None, ()),
+            (_REVIEWING, _DIRECT, (Deadline.REVIEW_UNTIL,)),
+            (_REVIEWING, _CONTEST, ()),
+        )
     ),
     *(
-        Transition(Action.REOPEN, source, _OPEN, Role.PUBLISHER, topic=topics.PUBLISHED)
+        Transition(
+            Action.REOPEN,
+            source,
+            _OPEN,
+            Role.PUBLISHER,
+            topic=topics.PUBLISHED,
+            tells=(Party.PUBLISHER,),
+        )
         for source in Status
         if source not in (_OPEN, _HELD, _REVIEWING, Status.ACCEPTED)
     ),
 )
-
-
-WATCHES: tuple[Watch, ...] = tuple(
-    {
-        Watch(
-            action=row.action,
-            deadline=row.after,
-            status=row.source,
-            template=row.template,
-        ): None
-        for row in TRANSITIONS
-        if row.by is Role.WORKER and row.after is not None and row.source is not None
-    }
-)
-"""What jobs are there for, in the order of the table."""
-WORKER_ACTIONS: tuple[Action, ...] = tuple(dict.fromkeys(w.action for w in WATCHES))
-"""The eight types of deadline jobs."""

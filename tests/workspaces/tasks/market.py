@@ -19,7 +19,7 @@ from workspaces.tasks.actors import Actor, acting
 from workspaces.tasks.models import Agent, Submission, Task, TaskEvent, Transfer
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Deadline
-from workspaces.tasks.transitions import WORKER_ACTIONS
+from workspaces.tasks.watches import WORKER_ACTIONS
 
 HOUR = dt.timedelta(hours=1)
 MINUTE = dt.timedelta(minutes=1)

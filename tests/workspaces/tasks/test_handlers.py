@@ -36,7 +36,7 @@ from workspaces.tasks.judge import Verdict
 from workspaces.tasks.models import Task
 from workspaces.tasks.states import Action
 from workspaces.tasks.states import Status as TaskStatus
-from workspaces.tasks.transitions import WORKER_ACTIONS
+from workspaces.tasks.watches import WORKER_ACTIONS
 
 pytestmark = pytest.mark.django_db
 

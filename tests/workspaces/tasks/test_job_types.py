@@ -11,7 +11,7 @@ from tests.workspaces.tasks.market import publish
 from workspaces.tasks import job_types
 from workspaces.tasks.job_types import OpinionPayload
 from workspaces.tasks.states import Action
-from workspaces.tasks.transitions import WORKER_ACTIONS
+from workspaces.tasks.watches import WORKER_ACTIONS
 
 pytestmark = pytest.mark.django_db
 

@@ -226,7 +226,7 @@ def test_somebody_who_is_concerned_twice_is_told_once():
 def test_an_operator_is_named_as_such():
     task = reviewing()
     actions.accept(task.pk, by=operating(AdminFactory(username="root")))
-    assert told("task.accepted") == {"bob": 1}
+    assert told("task.accepted") == {"alice": 1, "bob": 1}
     assert last().data["by"] == "root (operator)"
     assert "root (operator) did: accept. The task is accepted now." in last().body
 

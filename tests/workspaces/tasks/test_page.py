@@ -25,8 +25,8 @@ from workspaces.tasks import actions, arbitration
 from workspaces.tasks.exceptions import InvalidTask, TasksError
 from workspaces.tasks.models import Task
 from workspaces.tasks.states import Action, Deadline, Reason, Status
-from workspaces.tasks.transitions import WORKER_ACTIONS
 from workspaces.tasks.verbs import VERBS
+from workspaces.tasks.watches import WORKER_ACTIONS
 
 pytestmark = pytest.mark.django_db
 

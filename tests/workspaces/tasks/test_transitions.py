@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from workspaces.tasks.states import Action, Deadline, Role, Status
+from workspaces.tasks.states import Action, Role, Status
 from workspaces.tasks.transition import Transition
-from workspaces.tasks.transitions import TRANSITIONS, WATCHES, WORKER_ACTIONS
+from workspaces.tasks.transitions import TRANSITIONS
 
 # Written by hand from the documents: what is done, from where, by whom, and where it leads.
 EXPECTED = """
@@ -25,7 +25,8 @@ reject              reviewing  publisher   rejected   contest
 pick_winner         reviewing  publisher   accepted   contest
 cancel              open       publisher   cancelled
 cancel              held       publisher   cancelled
-cancel              reviewing  publisher   cancelled
+cancel              reviewing  publisher   cancelled  direct   before review_until
+cancel              reviewing  publisher   cancelled  contest
 reopen              rejected   publisher   open
 reopen              expired    publisher   open
 reopen              closed     publisher   open
@@ -58,33 +59,6 @@ def written(row: Transition) -> str:
 def test_the_table_says_what_the_documents_say():
     expected = [" ".join(line.split()) for line in EXPECTED.splitlines() if line]
     assert sorted(map(written, TRANSITIONS)) == sorted(expected)
-
-
-def test_the_workers_actions_are_the_eight_of_the_source():
-    assert set(WORKER_ACTIONS) == {
-        "open_expire",
-        "hold_timeout",
-        "checkpoint_miss",
-        "contest_close",
-        "checkpoint_warn",
-        "review_warn",
-        "transfer_expire",
-        "review_auto_accept",
-    }
-
-
-def test_each_deadline_is_watched_in_the_status_that_it_belongs_to():
-    assert {(w.deadline, w.status, w.template): w.action for w in WATCHES} == {
-        (Deadline.OPEN_UNTIL, "open", "direct"): Action.OPEN_EXPIRE,
-        (Deadline.OPEN_UNTIL, "open", "contest"): Action.CONTEST_CLOSE,
-        (Deadline.HOLD_UNTIL, "held", None): Action.HOLD_TIMEOUT,
-        (Deadline.CHECKPOINT_WARN_AT, "held", None): Action.CHECKPOINT_WARN,
-        (Deadline.CHECKPOINT_DUE_AT, "held", None): Action.CHECKPOINT_MISS,
-        (Deadline.TRANSFER_UNTIL, "held", None): Action.TRANSFER_EXPIRE,
-        (Deadline.REVIEW_WARN_AT, "reviewing", None): Action.REVIEW_WARN,
-        (Deadline.REVIEW_UNTIL, "reviewing", None): Action.REVIEW_AUTO_ACCEPT,
-    }
-    assert len(WATCHES) == len(Deadline) + 1
 
 
 def test_of_the_rows_that_may_fit_the_last_has_no_condition():

@@ -222,7 +222,7 @@ class Expected(Terms):
     def accept(self, by: str, at: dt.datetime) -> None:
         self._fits("reviewing", template="direct")
         self._by_publisher(by)
-        self._accepted("accept", by, at, self.pending()[0], [])
+        self._accepted("accept", by, at, self.pending()[0])
 
     def pick_winner(self, by: str, at: dt.datetime, submission: int) -> None:
         self._fits("reviewing", template="contest")
@@ -230,7 +230,7 @@ class Expected(Terms):
         winner = next((e for e in self.pending() if e.id == submission), None)
         need(winner, "no_such_submission")
         assert winner
-        self._accepted("pick_winner", by, at, winner, [])
+        self._accepted("pick_winner", by, at, winner)
 
     def review_auto_accept(
         self, by: str, at: dt.datetime, submission: int | None = None
@@ -240,7 +240,7 @@ class Expected(Terms):
         entries = self.pending()
         winner = next((e for e in entries if submission in (None, e.id)), None)
         assert winner, "the judge's answer was checked"
-        self._accepted("review_auto_accept", by, at, winner, [self.publisher])
+        self._accepted("review_auto_accept", by, at, winner)
 
     def reject(self, by: str, at: dt.datetime) -> None:
         self._fits("reviewing")
@@ -260,13 +260,15 @@ class Expected(Terms):
             at,
             source="reviewing",
             topic="rejected",
-            told=[entry.agent for entry in entrants],
+            told=[self.publisher, *(entry.agent for entry in entrants)],
         )
 
     def cancel(self, by: str, at: dt.datetime) -> None:
         self._fits("open", "held", "reviewing")
         self._by_publisher(by)
         source, holder = self.status, self.holder
+        if source == "reviewing" and self.template == "direct":
+            need(self.review_until and at < self.review_until, "too_late")
         entrants = self._decide_all("rejected")
         self._ends("cancelled", at)
         self._tell(
@@ -275,7 +277,7 @@ class Expected(Terms):
             at,
             source=source,
             topic="cancelled",
-            told=[holder, *(entry.agent for entry in entrants)],
+            told=[self.publisher, holder, *(entry.agent for entry in entrants)],
         )
 
     def reopen(
@@ -287,4 +289,11 @@ class Expected(Terms):
         self.open_for = open_for or self.open_for
         self.returns = 0
         self._opens(at)
-        self._tell("reopen", by, at, source=source, topic="published")
+        self._tell(
+            "reopen",
+            by,
+            at,
+            source=source,
+            topic="published",
+            told=[self.publisher],
+        )

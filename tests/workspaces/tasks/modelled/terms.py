@@ -162,7 +162,6 @@ class Terms:
         by: str,
         at: dt.datetime,
         winner: Entry,
-        told: list[str],
     ) -> None:
         entrants = self._decide_all("rejected")
         winner.decision = "accepted"
@@ -173,7 +172,7 @@ class Terms:
             at,
             source="reviewing",
             topic="accepted",
-            told=[*told, *(entry.agent for entry in entrants)],
+            told=[self.publisher, *(entry.agent for entry in entrants)],
         )
 
     def _decide_all(self, decision: str) -> list[Entry]:
