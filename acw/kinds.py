@@ -162,16 +162,31 @@ def size(*, maximum: int) -> Kind[int]:
     return Kind(name="size", accepted=accepted, parse=parse)
 
 
-def whole_number(*, minimum: int) -> Kind[int]:
+def whole_number(*, minimum: int, maximum: int | None = None) -> Kind[int]:
     def parse(value: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", value):
             raise ValueError("it is no whole number")
         if int(value) < minimum:
             raise ValueError("it is too small")
+        if maximum is not None and int(value) > maximum:
+            raise ValueError("it is too large")
         return int(value)
 
-    accepted = f"a whole number, {minimum} or more"
+    most = "or more" if maximum is None else f"to {maximum:,}"
+    accepted = f"a whole number, {minimum} {most}"
     return Kind(name="whole number", accepted=accepted, parse=parse)
+
+
+def at_most(kind: Kind[dt.timedelta], maximum: dt.timedelta) -> Kind[dt.timedelta]:
+    """The kind of duration, with a longest one."""
+
+    def parse(value: str) -> dt.timedelta:
+        if (duration := kind.parse(value)) > maximum:
+            raise ValueError("it is too long")
+        return duration
+
+    accepted = f"{kind.accepted}, at most {durations.written(maximum)}"
+    return Kind(name=kind.name, accepted=accepted, parse=parse)
 
 
 def choice(*options: str) -> Kind[str]:

@@ -16,6 +16,7 @@ from acw.base_settings import *  # noqa: F403 - they are settings of this module
 from acw.base_settings import BASE_DIR
 from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG, INTERVAL
 from notify import encryption
+from workspaces.tasks import texts
 
 env.load_file(BASE_DIR)
 
@@ -184,23 +185,33 @@ JOBS_TASK_RECONCILE_INTERVAL = env.read(
 # Who `manage.py task` acts as, where it is not told.
 ACW_AGENT = env.read("ACW_AGENT", kinds.TEXT)
 # How long a task can be taken, or a contest entered.
-TASKS_OPEN_FOR = env.read("TASKS_OPEN_FOR", DURATION, default="168h")
+TASKS_OPEN_FOR = env.read(
+    "TASKS_OPEN_FOR", kinds.at_most(DURATION, texts.LONGEST), default="168h"
+)
 # How long an agent may hold a task.
-TASKS_HOLD_FOR = env.read("TASKS_HOLD_FOR", DURATION, default="24h")
+TASKS_HOLD_FOR = env.read(
+    "TASKS_HOLD_FOR", kinds.at_most(DURATION, texts.LONGEST), default="24h"
+)
 # How often its holder has to report; 0: never.
 TASKS_CHECKPOINT_EVERY = env.read(
-    "TASKS_CHECKPOINT_EVERY", DURATION_OR_ZERO, default="0s"
+    "TASKS_CHECKPOINT_EVERY",
+    kinds.at_most(DURATION_OR_ZERO, texts.LONGEST),
+    default="0s",
 )
 # The missed checkpoint in a row that costs the task.
 TASKS_FINAL_MISS = env.read(
-    "TASKS_FINAL_MISS", kinds.whole_number(minimum=1), default="2"
+    "TASKS_FINAL_MISS",
+    kinds.whole_number(minimum=1, maximum=texts.COUNT_LIMIT),
+    default="2",
 )
 # How long before a checkpoint its holder is warned.
 TASKS_CHECKPOINT_WARNING_LEAD = env.read(
     "TASKS_CHECKPOINT_WARNING_LEAD", DURATION, default="15m"
 )
 # How long its publisher may review a task.
-TASKS_REVIEW_FOR = env.read("TASKS_REVIEW_FOR", DURATION, default="72h")
+TASKS_REVIEW_FOR = env.read(
+    "TASKS_REVIEW_FOR", kinds.at_most(DURATION, texts.LONGEST), default="72h"
+)
 # How long before that ends its publisher is warned.
 TASKS_REVIEW_WARNING_LEAD = env.read(
     "TASKS_REVIEW_WARNING_LEAD", DURATION, default="24h"
@@ -209,7 +220,9 @@ TASKS_REVIEW_WARNING_LEAD = env.read(
 TASKS_TRANSFER_FOR = env.read("TASKS_TRANSFER_FOR", DURATION, default="1h")
 # How often a task is offered again that was given back.
 TASKS_RETURNS_ALLOWED = env.read(
-    "TASKS_RETURNS_ALLOWED", kinds.whole_number(minimum=0), default="3"
+    "TASKS_RETURNS_ALLOWED",
+    kinds.whole_number(minimum=0, maximum=texts.COUNT_LIMIT),
+    default="3",
 )
 # The callable that chooses the winners of contests.
 TASKS_CONTEST_JUDGE = env.read("TASKS_CONTEST_JUDGE", kinds.TEXT)

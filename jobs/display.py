@@ -27,6 +27,8 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _MASK = "***"
+# Controls, and the marks that turn the direction of what stands beside them.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -34,6 +36,11 @@ def first_line(text: str, limit: int = LINE_LIMIT) -> str:
     """The first line that is not empty, cut to ``limit`` characters."""
     line = next((line for line in text.splitlines() if line.strip()), "").strip()
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def seen(text: str) -> str:
+    """The text with its lines, each character that cannot be seen replaced by one that can."""
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def payload(stored: str) -> Any:

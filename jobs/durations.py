@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`30s`, `1h30m`, `1.5h`), read into timedeltas.
+"""Durations as Go writes them (`30s`, `1h30m`, `1.5h`), read into timedeltas and written again.
 
 Pure: knows neither the environment nor Django.
 """
@@ -64,3 +64,16 @@ def parse_duration(text: str) -> dt.timedelta:
     if microseconds > _LONGEST // dt.timedelta(microseconds=1):
         raise ValueError("it is longer than 292 years, the most that Go can count")
     return dt.timedelta(microseconds=microseconds)
+
+
+def written(duration: dt.timedelta) -> str:
+    """`duration`, which is not negative, as `parse_duration` reads it: ``168h``, ``1h30m``, ``0s``."""
+    minutes, seconds = divmod(duration, dt.timedelta(minutes=1))
+    hours, minutes = divmod(minutes, 60)
+    parts = [
+        f"{count}{unit}" for count, unit in ((hours, "h"), (minutes, "m")) if count
+    ]
+    if seconds or not parts:
+        whole, rest = divmod(seconds // dt.timedelta(microseconds=1), 1_000_000)
+        parts.append(f"{whole}.{rest:06}".rstrip("0").rstrip(".") + "s")
+    return "".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
 import json
 import unicodedata
@@ -57,8 +58,11 @@ class _Encoder(DjangoJSONEncoder):
 
 
 def print_json(stdout: Writes, value: object) -> None:
-    """Print the value as JSON; times in ISO 8601, durations in seconds."""
-    stdout.write(json.dumps(value, cls=_Encoder, indent=2, ensure_ascii=False) + "\n")
+    """Print the value as JSON; times in ISO 8601, durations in seconds. In ASCII where ``stdout`` does not take all of Unicode."""
+    encoding = getattr(stdout, "encoding", None) or "utf-8"
+    ascii_only = codecs.lookup(encoding).name != "utf-8"
+    text = json.dumps(value, cls=_Encoder, indent=2, ensure_ascii=ascii_only)
+    stdout.write(text + "\n")
 
 
 def cell(value: object) -> str:

@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from jobs.display import seen
 from notify.models import Notification
 from notify.querysets import NotificationQuerySet
 
@@ -29,6 +30,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
     """The user's notifications, unread first, then the newest."""
     notifications = _own(request)
     page = Paginator(notifications.inbox(), PER_PAGE).get_page(request.GET.get("page"))
+    for shown in page:
+        shown.title, shown.body = seen(shown.title), seen(shown.body)
     unread = (
         notifications.order_by().unread().aggregate(count=Count("pk"), newest=Max("pk"))
     )

@@ -40,7 +40,9 @@ _REMOVING = ".removing-"
 
 def find(name: str) -> Workspace:
     """The workspace of this name; raises :class:`~workspaces.exceptions.UnknownWorkspace`."""
-    workspace = Workspace.objects.select_related("owner").filter(name=name).first()
+    found = Workspace.objects.select_related("owner").filter(name=name)
+    # What is not printable is nobody's name, and not all of it could be asked for.
+    workspace = found.first() if name.isprintable() else None
     if workspace is None:
         raise UnknownWorkspace(
             f"there is no workspace {name!r}; `workspace list` shows those there are"

@@ -13,6 +13,8 @@ def find_owner(name: str | None) -> AbstractBaseUser | None:
         return None
     users = get_user_model()
     try:
-        return users._default_manager.get_by_natural_key(name)
+        if name.isprintable():  # not every other name could be asked for
+            return users._default_manager.get_by_natural_key(name)
     except users.DoesNotExist:
-        raise CommandError(f"--owner: there is no user {name!r}") from None
+        pass
+    raise CommandError(f"--owner: there is no user {name!r}")

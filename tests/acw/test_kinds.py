@@ -12,6 +12,7 @@ from acw import kinds
 from acw.kinds import Kind
 
 # Fixed, since they are part of the names of tests.
+HOUR = dt.timedelta(hours=1)
 KEYS = [base64.urlsafe_b64encode(bytes([n] * 32)).decode() for n in (1, 2)]
 
 
@@ -34,6 +35,9 @@ KEYS = [base64.urlsafe_b64encode(bytes([n] * 32)).decode() for n in (1, 2)]
         (kinds.WEB_URL, "HTTPS://example.com/x", "HTTPS://example.com/x"),
         (kinds.FERNET_KEYS, ",".join(KEYS), KEYS),
         (kinds.whole_number(minimum=1), "7", 7),
+        (kinds.whole_number(minimum=1, maximum=7), "7", 7),
+        (kinds.at_most(kinds.DURATION, HOUR), "60m", HOUR),
+        (kinds.at_most(kinds.DURATION_OR_ZERO, HOUR), "0", dt.timedelta(0)),
         (kinds.choice("text", "json"), "JSON", "json"),
         (kinds.subset("https", "ssh"), "ssh,https", ["ssh", "https"]),
         (kinds.path(below=Path("/srv")), "data", Path("/srv/data")),
@@ -60,6 +64,9 @@ def test_reads(kind: Kind[Any], text: str, value: Any):
         (kinds.WEB_URL, "https:///path", "no web address"),
         (kinds.FERNET_KEYS, f"{KEYS[0]},short", "key 2 of 2"),
         (kinds.whole_number(minimum=1), "0", "too small"),
+        (kinds.whole_number(minimum=1, maximum=7), "8", "too large"),
+        (kinds.at_most(kinds.DURATION, HOUR), "60m1us", "too long"),
+        (kinds.at_most(kinds.DURATION, HOUR), "0", "longer than 0"),
         (kinds.whole_number(minimum=1), "-1", "no whole number"),
         (kinds.whole_number(minimum=1), "two", "no whole number"),
         (kinds.whole_number(minimum=1), "٣", "no whole number"),

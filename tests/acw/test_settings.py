@@ -150,6 +150,19 @@ def test_a_relative_data_directory_is_below_the_project():
         ({"JOBS_ENABLED": "maybe"}, "JOBS_ENABLED cannot be 'maybe'"),
         ({"TASKS_HOLD_FOR": "0s"}, "TASKS_HOLD_FOR cannot be '0s'"),
         ({"TASKS_FINAL_MISS": "0"}, "TASKS_FINAL_MISS cannot be '0'"),
+        *(
+            ({name: "87600h1s"}, f"{name} cannot be '87600h1s'")
+            for name in (
+                "TASKS_OPEN_FOR",
+                "TASKS_HOLD_FOR",
+                "TASKS_REVIEW_FOR",
+                "TASKS_CHECKPOINT_EVERY",
+            )
+        ),
+        *(
+            ({name: "10001"}, f"{name} cannot be '10001'")
+            for name in ("TASKS_FINAL_MISS", "TASKS_RETURNS_ALLOWED")
+        ),
         ({"TASKS_RETURNS_ALLOWED": "-1"}, "TASKS_RETURNS_ALLOWED cannot be '-1'"),
         ({"TASKS_TRANSFER_FOR": "soon"}, "TASKS_TRANSFER_FOR cannot be 'soon'"),
         ({"SECRET_KEY": ""}, "SECRET_KEY is unset"),

@@ -22,6 +22,20 @@ def test_the_first_line_is_short(text: str, line: str):
     assert display.first_line(text) == line
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("a\tb\r\nc", "a\tb\nc"),
+        ("\x1b[31m\x07\x7f\x9b", "\ufffd[31m\ufffd\ufffd\ufffd"),
+        ("pay\u202egnp.exe\u2066", "pay\ufffdgnp.exe\ufffd"),
+        ("مرحبا \u200f!", "مرحبا \u200f!"),
+    ],
+    ids=["lines", "controls", "directions", "arabic"],
+)
+def test_what_cannot_be_seen_is_replaced(text: str, seen: str):
+    assert display.seen(text) == seen
+
+
 def test_a_payload_is_indented():
     assert display.payload_text('{"a": [1]}') == '{\n  "a": [\n    1\n  ]\n}'
 

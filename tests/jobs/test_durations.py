@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from jobs.durations import parse_duration
+from jobs.durations import parse_duration, written
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,21 @@ def test_refuses_the_rest_and_says_why(text: str, reason: str):
 
 def test_takes_the_longest_duration_of_go():
     assert parse_duration("2562047h").days == 106_751
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0s", 0),
+        ("45s", 45),
+        ("1h30m", 5400),
+        ("168h", 7 * 86_400),
+        ("87600h", 3650 * 86_400),
+        ("1h0.25s", 3600.25),
+        ("0.000001s", 0.000_001),
+        ("1m10s", 70),
+    ],
+)
+def test_writes_what_it_reads(text: str, seconds: float):
+    assert written(dt.timedelta(seconds=seconds)) == text
+    assert parse_duration(text) == dt.timedelta(seconds=seconds)

@@ -83,3 +83,17 @@ def test_json_has_seconds_and_iso_times():
         "at": "2026-01-02T00:00:00Z",
         "id": "00000000-0000-0000-0000-000000000001",
     }
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [("utf-8", "é→"), ("UTF8", "é→"), ("latin-1", "\\u00e9\\u2192")],
+)
+def test_json_is_ascii_where_not_all_of_unicode_can_be_written(
+    encoding: str, written: str
+):
+    raw = io.BytesIO()
+    stdout = io.TextIOWrapper(raw, encoding=encoding)
+    print_json(stdout, "é→")
+    stdout.flush()
+    assert raw.getvalue().decode() == f'"{written}"\n'

@@ -52,7 +52,7 @@ def test_an_admin_has_an_inbox_in_the_console(client: Client):
 def test_an_empty_inbox_says_so(client: Client, user: User):
     shown = client.get(INBOX)
 
-    assertContains(shown, "No notifications yet")
+    assertContains(shown, "No notifications yet. What happens to your tasks,")
     assertContains(shown, "Nothing unread")
     assertNotContains(shown, "Mark all as read")
 
@@ -78,6 +78,19 @@ def test_what_others_wrote_is_shown_as_text(client: Client, user: User):
     assertNotContains(shown, "<b>")
     assertNotContains(shown, "<script>alert")
     assertContains(shown, "&lt;script&gt;alert(1)")
+
+
+def test_what_cannot_be_seen_is_shown_by_a_mark(client: Client, user: User):
+    NotificationFactory(
+        user=user, title="pay\u202egnp.exe", body="one\ntwo\x1b[2J\u2066"
+    )
+
+    shown = client.get(INBOX)
+
+    assertContains(shown, "pay\ufffdgnp.exe")
+    assertContains(shown, "one\ntwo\ufffd[2J\ufffd")
+    for unseen in ("\u202e", "\u2066", "\x1b"):
+        assertNotContains(shown, unseen)
 
 
 def test_a_long_body_is_folded(client: Client, user: User):

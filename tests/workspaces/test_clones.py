@@ -152,6 +152,9 @@ def test_find_names_what_there_is(workspace: Workspace):
     assert clones.find("demo") == workspace
     with pytest.raises(UnknownWorkspace, match="no workspace 'nothing'"):
         clones.find("nothing")
+    for name in ("\udcff", "a\x00b", ""):
+        with pytest.raises(UnknownWorkspace):
+            clones.find(name)
 
 
 def test_removing_takes_rows_and_directory(workspace: Workspace, worktree: Worktree):

@@ -18,3 +18,9 @@ def test_a_user_by_name_or_nobody():
 def test_a_name_that_nobody_has():
     with pytest.raises(CommandError, match="--owner: there is no user 'ghost'"):
         find_owner("ghost")
+
+
+@pytest.mark.parametrize("name", ["\udcff", "a\x00b", ""])
+def test_a_name_that_nobody_can_have(name: str):
+    with pytest.raises(CommandError, match="--owner: there is no user"):
+        find_owner(name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobs.enqueue import NewJob, enqueue_many
 from workspaces.tasks import job_types
 from workspaces.tasks.models import Task
-from workspaces.tasks.states import Action, Deadline
+from workspaces.tasks.states import Action, Deadline, Template
 from workspaces.tasks.watches import WATCHES
 
 
@@ -41,7 +41,14 @@ def live(task: Task) -> list[Live]:
 
 def jobs(task: Task) -> list[NewJob]:
     """The job of each live deadline."""
-    return [job_types.deadline_job(action, task.pk, at) for action, at in live(task)]
+    return [job(task, each) for each in live(task)]
+
+
+def job(task: Task, each: Live) -> NewJob:
+    """The job of one of its live deadlines."""
+    action, at = each
+    judged = action is Action.REVIEW_AUTO_ACCEPT and task.template == Template.CONTEST
+    return job_types.deadline_job(action, task.pk, at, judged=judged)
 
 
 def watch(tasks: Iterable[Task]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from workspaces.tasks.facts import Facts
 from workspaces.tasks.states import Action, Deadline, Reason, Role, Status
-from workspaces.tasks.transition import Transition
+from workspaces.tasks.transition import Transition, reachable
 from workspaces.tasks.transitions import TRANSITIONS
 
 _WHO = {
@@ -52,7 +52,9 @@ def decide(
 
 
 def _status(action: Action, rows: Sequence[Transition], facts: Facts) -> str:
-    wanted = dict.fromkeys(row.source for row in rows if row.source)
+    known = reachable(facts.template, TRANSITIONS)
+    sources = (row.source for row in rows if row.source in known)
+    wanted = dict.fromkeys(source for source in sources if source)
     status = Status(facts.status).value if facts.status else "not published"
     if not wanted:
         return f"{action} does not apply: the task is {status}"
@@ -71,6 +73,13 @@ def _in_time(
                 return Refusal(
                     code=Reason.TOO_LATE,
                     reason=f"too late to {action}: {deadline} was {at:%Y-%m-%d %H:%M:%S %Z}",
+                )
+            if deadline is Deadline.HOLD_UNTIL and facts.is_lost:
+                at = facts.deadlines[Deadline.CHECKPOINT_DUE_AT]
+                return Refusal(
+                    code=Reason.TOO_LATE,
+                    reason=f"too late to {action}: the checkpoint that was due {at:%Y-%m-%d %H:%M:%S %Z} was the last "
+                    "that could be missed",
                 )
         if row.when is None or row.when.holds(facts):
             return row

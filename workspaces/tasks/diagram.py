@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from workspaces.tasks.states import Deadline, Status, Template
-from workspaces.tasks.transition import Transition
+from workspaces.tasks.transition import Transition, reachable
 from workspaces.tasks.transitions import TRANSITIONS
 
 BEGIN = "<!-- Drawn by `manage.py task diagram`: begin -->"
@@ -66,9 +66,10 @@ def _diagram(template: Template, rows: Iterable[Transition]) -> str:
             actions = arrows.setdefault((row.source, row.target), [])
             if row.action not in actions:
                 actions.append(row.action.value)
+    statuses = reachable(template, rows)
     lines: list[str] = []
     for (source, target), actions in arrows.items():
-        if not _reachable(source, template, rows):
+        if source not in statuses:
             continue
         if source == target:
             # The first line of a box is its title.
@@ -77,19 +78,6 @@ def _diagram(template: Template, rows: Iterable[Transition]) -> str:
             lines.append(f"    {source or '[*]'} --> {target}: {', '.join(actions)}")
     head = ["```mermaid", "stateDiagram-v2", "    direction LR"]
     return "\n".join([*head, *lines, "```"])
-
-
-def _reachable(
-    status: Status | None, template: Template, rows: Iterable[Transition]
-) -> bool:
-    """Whether a task of the template ever has the status, so that a contest shows no holder."""
-    seen: set[Status | None] = {None}
-    fitting = [row for row in rows if row.template in (None, template)]
-    while True:
-        found = {row.target for row in fitting if row.source in seen} - seen
-        if not found:
-            return status in seen
-        seen |= found
 
 
 def _table(rows: Iterable[Transition]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobs.display import duration, first_line
+from jobs.durations import written
 from jobs.redaction import redact, storable
 from jobs.tables import Writes, cell, print_table, printable
 from workspaces.tasks import deadlines
@@ -156,7 +157,7 @@ def _fields(said: Mapping[str, Any]) -> list[tuple[str, object]]:
         ]
     terms = ("open_for", "hold_for", "checkpoint_every", "review_for")
     fields += [
-        (name.replace("_", " "), duration(said[name]))
+        (name.replace("_", " "), written(said[name]))
         for name in terms
         if said[name] is not None
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db.models import QuerySet
+
 from workspaces.tasks.change import Change
 from workspaces.tasks.models import Submission, Task
 from workspaces.tasks.outcomes import Refused
@@ -12,9 +14,18 @@ Decision = Submission.Decision
 
 def pending(task: Task) -> list[Submission]:
     """What was handed in and is not decided, with who did."""
+    return list(_pending(task))
+
+
+def undecided(task: Task) -> list[Submission]:
+    """The same without what they say: a contest may have thousands of long ones."""
+    return list(_pending(task).defer("text", "reference", "reason", "done"))
+
+
+def _pending(task: Task) -> QuerySet[Submission]:
     rows = Submission.objects.filter(task=task, decision=Decision.PENDING)
-    return list(
-        rows.select_related("agent__user", "agent__owner").order_by("created_at", "pk")
+    return rows.select_related("agent__user", "agent__owner").order_by(
+        "created_at", "pk"
     )
 
 

@@ -2,6 +2,7 @@
 
 TasksError
 ├── UnknownTask              there is no such task
+├── TaskBusy                 somebody else is changing it, for longer than the worker waits
 ├── InvalidTask              something that a task, a submission or a report may not hold
 ├── UnknownAgent             there is no such user or service account
 ├── AgentExists              a service account has the name
@@ -26,6 +27,10 @@ class TasksError(Exception):
 
 class UnknownTask(TasksError, LookupError):
     """There is no such task."""
+
+
+class TaskBusy(TasksError):
+    """Somebody else is changing the task, for longer than the worker waits; try again later."""
 
 
 class InvalidTask(TasksError, ValueError):

@@ -23,6 +23,14 @@ class Facts:
     returns_allowed: int = 0
     entries: int = 0
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the holder's time is over, or a checkpoint that was the last to be missed."""
+        final = self.misses + 1 >= self.final_miss
+        return self.passed(Deadline.HOLD_UNTIL) or (
+            final and self.passed(Deadline.CHECKPOINT_DUE_AT)
+        )
+
     def passed(self, deadline: Deadline) -> bool:
         """Whether that time has come; one that is not set never does."""
         at = self.deadlines.get(deadline)

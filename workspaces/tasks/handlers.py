@@ -12,20 +12,22 @@ from django.conf import settings
 from jobs import backoff
 from jobs.context import JobContext
 from jobs.exceptions import Snooze
-from jobs.models import Job
+from jobs.models import Job, Priority
 from jobs.registry import job_handler
 from workspaces.tasks import arbitration, clock, job_types, judging, machine
 from workspaces.tasks.actors import WORKER
-from workspaces.tasks.exceptions import DeadlineJobError, UnknownTask
+from workspaces.tasks.exceptions import DeadlineJobError, TaskBusy, UnknownTask
 from workspaces.tasks.job_types import (
     ARBITRATION_OPINION,
     BACKOFF_BASE,
+    JUDGING,
     LEASE,
     MAX_ATTEMPTS,
     DeadlinePayload,
     OpinionPayload,
 )
 from workspaces.tasks.outcomes import Outcome
+from workspaces.tasks.patience import AGAIN_AFTER
 from workspaces.tasks.states import Action
 from workspaces.tasks.watches import WORKER_ACTIONS
 
@@ -47,6 +49,8 @@ def act(context: JobContext, payload: DeadlinePayload) -> None:
             outcome = machine.apply(task_id, action, by=WORKER)
     except UnknownTask:
         raise _missing(context) from None
+    except TaskBusy as busy:
+        raise Snooze(AGAIN_AFTER, str(busy)) from busy
     if not outcome.ok and outcome.due is not None:
         _wait(context, outcome, outcome.due)
 
@@ -56,7 +60,10 @@ def _wait(context: JobContext, outcome: Outcome, due: dt.datetime) -> None:
     key = job_types.key(outcome.action, outcome.task_id, due)
     if Job.objects.filter(pk=context.job_id, unique_key=key).exists():
         raise Snooze(max(due - clock.now(), dt.timedelta(0)), outcome.reason)
-    machine.watch(outcome.task_id)
+    try:
+        machine.watch(outcome.task_id)
+    except TaskBusy as busy:
+        raise Snooze(AGAIN_AFTER, str(busy)) from busy
 
 
 def _task_id(context: JobContext) -> int:
@@ -79,6 +86,8 @@ for _action in WORKER_ACTIONS:
     job_handler(
         _action.value,
         max_attempts=MAX_ATTEMPTS,
+        # Short, and due at a time that was promised: never behind deliveries to a receiver that hangs.
+        priority=Priority.HIGH,
         backoff=delay,
         lease=LEASE,
         timeout=settings.TASKS_JUDGE_TIMEOUT
@@ -87,7 +96,7 @@ for _action in WORKER_ACTIONS:
     )(act)
 
 
-@job_handler(ARBITRATION_OPINION, timeout=settings.TASKS_JUDGE_TIMEOUT)
+@job_handler(ARBITRATION_OPINION, queue=JUDGING, timeout=settings.TASKS_JUDGE_TIMEOUT)
 def give_opinion(context: JobContext, payload: OpinionPayload) -> None:
     """Ask the arbiter about one rejection, unless that was done."""
     arbitration.give_opinion(payload, context=context)

@@ -12,6 +12,9 @@ from workspaces.tasks.states import Action
 LEASE = dt.timedelta(seconds=60)
 MAX_ATTEMPTS = 5
 BACKOFF_BASE = dt.timedelta(seconds=30)
+JUDGING = "judging"
+"""The queue of what waits for a judge or an arbiter, so that a worker of its own may do that."""
+
 ARBITRATION_OPINION = "arbitration_opinion"
 
 
@@ -31,14 +34,17 @@ class OpinionPayload:
     words: str = ""
 
 
-def deadline_job(action: Action, task_id: int, at: dt.datetime) -> NewJob:
-    """The job that acts on one deadline of one task: there is never more than one of it."""
+def deadline_job(
+    action: Action, task_id: int, at: dt.datetime, *, judged: bool = False
+) -> NewJob:
+    """The job that acts on one deadline of one task: there is never more than one of it. ``judged`` by a judge."""
     return NewJob(
         type=action.value,
         payload=DeadlinePayload(deadline=written(at)),
         ref_id=task_id,
         run_at=at,
         unique_key=key(action, task_id, at),
+        queue=JUDGING if judged else None,
     )
 
 

@@ -17,6 +17,8 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobs.exceptions import LeaseLost
+from jobs.outcomes import describe
 from workspaces.tasks import entries, sockets
 from workspaces.tasks.exceptions import (
     InvalidTask,
@@ -62,7 +64,7 @@ def judge(task: Task) -> Verdict:
     """Have a contest judged, and return what was answered once it has been checked.
 
     Raises :class:`~workspaces.tasks.exceptions.JudgeMissing`, ``JudgeError``, ``RefusedVerdict``,
-    :class:`~workspaces.tasks.sockets.SocketError`, and what the judge itself raises.
+    :class:`~workspaces.tasks.sockets.SocketError`, and ``JudgeError`` from what the judge itself raises.
     """
     plugged = sockets.plugged(sockets.CONTEST_JUDGE)
     if plugged is None:
@@ -84,7 +86,14 @@ def judge(task: Task) -> Verdict:
         description=task.description,
         closed_at=task.open_until,
     )
-    return _checked(plugged(contest, tuple(task.checklist), tuple(given)), ids)
+    try:
+        answer = plugged(contest, tuple(task.checklist), tuple(given))
+    except LeaseLost:
+        raise
+    except Exception as error:
+        # What it raises says nothing to the queue: a Snooze or Permanent of the judge's own is a failure like any other.
+        raise JudgeError(f"TASKS_CONTEST_JUDGE: it raised {describe(error)}") from error
+    return _checked(answer, ids)
 
 
 def _in_time(row: Submission, task: Task) -> bool:

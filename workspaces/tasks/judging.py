@@ -26,7 +26,11 @@ def auto_accept(task_id: int, *, context: JobContext | None = None) -> Outcome:
     """
     task = Task.objects.filter(pk=task_id).first()
     if task is None or not _to_be_judged(task):
-        return machine.apply(task_id, Action.REVIEW_AUTO_ACCEPT, by=WORKER)
+        outcome = machine.apply(task_id, Action.REVIEW_AUTO_ACCEPT, by=WORKER)
+        if outcome.code is not Reason.NO_SUCH_SUBMISSION:
+            return outcome
+        # The time has come while the row was waited for: now it is for the judge.
+        return auto_accept(task_id, context=context)
     verdict = judge.judge(task)
     sockets.check_wanted(sockets.CONTEST_JUDGE, context)
     log.info(

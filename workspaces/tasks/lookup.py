@@ -31,8 +31,9 @@ def tasks(
     statuses: Collection[str] = (),
     template: str | None = None,
     of: Agent | None = None,
+    oldest_first: bool = False,
 ) -> TaskQuerySet:
-    """The tasks that fit, newest first; ``of`` an agent: those that it holds, has published or is offered."""
+    """The tasks that fit, newest first if nothing else is said; ``of`` an agent: those that it holds, has published or is offered."""
     found = Task.objects.with_people().with_transfers().select_related("workspace")
     if statuses:
         found = found.filter(status__in=statuses)
@@ -43,7 +44,7 @@ def tasks(
             to_agent=of, status=Transfer.State.PENDING
         ).values("task_id")
         found = found.filter(Q(holder=of) | Q(publisher=of) | Q(pk__in=offered))
-    return found.order_by("-pk")
+    return found.order_by("pk" if oldest_first else "-pk")
 
 
 def shown(task_id: int, *, limit: int, now: dt.datetime) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from django.db import transaction
 
@@ -21,6 +22,7 @@ from workspaces.tasks.exceptions import InvalidTask, UnknownTask
 from workspaces.tasks.facts import Facts
 from workspaces.tasks.models import Agent, Task, TaskEvent, Transfer
 from workspaces.tasks.outcomes import Outcome, Refused
+from workspaces.tasks.patience import impatient
 from workspaces.tasks.states import Action, Reason, Status, Template
 from workspaces.tasks.transition import ENTERED, Party
 from workspaces.tasks.transitions import TRANSITIONS
@@ -49,11 +51,13 @@ def apply(
 ) -> Outcome:
     """Do ``action`` to the task, if it applies; otherwise change nothing, and say why in the outcome.
 
-    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`.
+    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`, and for the worker ``TaskBusy``: people wait for whoever is
+    changing the task, the worker has others to see to.
     """
+    alone = impatient(task_id) if by.agent is None else transaction.atomic()
     try:
-        with transaction.atomic():
-            task = _locked(task_id)
+        with alone:
+            task = _row(task_id)
             change = _carry_out(task, action, by, details)
     except Refused as refused:
         return _refused(task, action, by, refused)
@@ -76,9 +80,9 @@ def publish(task: Task, *, by: Actor) -> None:
 def watch(task_id: int) -> None:
     """Give each live deadline of the task its job, where it has none.
 
-    Raises :class:`~workspaces.tasks.exceptions.UnknownTask`.
+    Raises :class:`~workspaces.tasks.exceptions.UnknownTask` and ``TaskBusy``.
     """
-    with transaction.atomic():
+    with impatient(task_id):
         deadlines.watch([locked(task_id)])
 
 
@@ -100,21 +104,11 @@ def _row(task_id: int) -> Task:
     return task
 
 
-def _locked(task_id: int) -> Task:
-    task = _row(task_id)
-    keys = {task.publisher_id, task.holder_id} - {None}
-    people = Agent.objects.select_related("user", "owner").in_bulk(keys)
-    task.publisher = people[task.publisher_id]
-    task.holder = people[task.holder_id] if task.holder_id is not None else None
-    return task
-
-
 def _carry_out(task: Task, action: Action, by: Actor, details: Details) -> Change:
+    by, details = _with_people(task, by, details)
     transfer = _pending_transfer(task)
-    if by.agent is not None and not by.agent.may_act:
-        raise Refused(Reason.AGENT_REFUSED, f"{by.agent} is disabled")
     facts = _facts(task)
-    undecided = entries.pending(task) if action in _ABOUT_ENTRIES else []
+    undecided = entries.undecided(task) if action in _ABOUT_ENTRIES else []
     row = decide(
         action,
         replace(facts, entries=len(undecided)),
@@ -136,6 +130,25 @@ def _carry_out(task: Task, action: Action, by: Actor, details: Details) -> Chang
     effects.carry_out(change)
     _write(change)
     return change
+
+
+def _with_people(task: Task, by: Actor, details: Details) -> tuple[Actor, Details]:
+    """Everybody concerned as they are now: an agent may have been disabled, or be gone, since whoever asks has read it."""
+    acting = by.agent.pk if by.agent is not None else None
+    to = details.to.pk if details.to is not None else None
+    keys = {task.publisher_id, task.holder_id, acting, to} - {None}
+    people = Agent.objects.select_related("user", "owner").in_bulk(keys)
+    if not keys <= people.keys():
+        raise Refused(Reason.AGENT_REFUSED, "an agent that is named is there no more")
+    task.publisher = people[task.publisher_id]
+    task.holder = people[task.holder_id] if task.holder_id is not None else None
+    if to is not None:
+        details = replace(details, to=people[to])
+    if acting is None:
+        return by, details
+    if not people[acting].may_act:
+        raise Refused(Reason.AGENT_REFUSED, f"{people[acting]} is disabled")
+    return replace(by, agent=people[acting]), details
 
 
 def _pending_transfer(task: Task) -> Transfer | None:
@@ -177,15 +190,14 @@ def _write(change: Change) -> None:
 
 
 def _applied(change: Change) -> Outcome:
-    log.info(
-        LogEvent.APPLIED,
-        extra={
-            "task_id": change.task.pk,
-            "action": change.action.value,
-            "status": change.task.status,
-            "by": str(change.by),
-        },
-    )
+    facts = {
+        "task_id": change.task.pk,
+        "action": change.action.value,
+        "status": change.task.status,
+        "by": str(change.by),
+    }
+    # The caller's own transaction may still be rolled back.
+    transaction.on_commit(partial(log.info, LogEvent.APPLIED, extra=facts), robust=True)
     return Outcome(
         ok=True,
         task_id=change.task.pk,

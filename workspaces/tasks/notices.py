@@ -8,29 +8,38 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from jobs.redaction import redact
 from notify.dispatch import Event, dispatch
 from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from notify.topics import Topic
-from workspaces.tasks import agents
+from workspaces.tasks import agents, topics
 from workspaces.tasks.change import Change
 from workspaces.tasks.models import Agent, Task
 from workspaces.tasks.states import Status, Template
 from workspaces.tasks.transition import Party
 
-TEXT_KEPT = 500
+TEXT_KEPT = 300
 """Characters kept of a reason or note in an event's data."""
 
 
 def tell(change: Change) -> None:
-    """Dispatch the event of the change's row, in the transaction that is open."""
+    """Dispatch the event of the change's row, in the transaction that is open.
+
+    A transfer that comes to nothing because the task goes elsewhere is told as well, to whom it was offered.
+    """
     topic = change.row.topic
-    if topic is None:
-        return
+    if topic is not None:
+        _dispatch(topic, change, change.row.tells)
+    if change.transfer is not None and change.leaves:
+        _dispatch(topics.TRANSFER_ENDED, change, (Party.OFFERED,))
+
+
+def _dispatch(topic: Topic, change: Change, parties: Iterable[Party]) -> None:
     dispatch(
         Event(
             topic=topic.name,
-            recipients=_recipients(change),
+            recipients=_recipients(change, parties),
             title=title(topic, change.task),
             body="\n".join(_lines(change)),
             data={
@@ -62,15 +71,16 @@ def about(task: Task) -> dict[str, Any]:
 
 def _shortened(value: Any) -> Any:
     """What an event's data has room for in any script; the body says all of it."""
-    if isinstance(value, str) and len(value) > TEXT_KEPT:
-        return f"{value[: TEXT_KEPT - 1]}…"
-    return value
+    if not isinstance(value, str) or len(value) <= TEXT_KEPT:
+        return value
+    # Before the cut: a URL that is parted at its password is no longer known for one.
+    return f"{redact(value)[: TEXT_KEPT - 1]}…"
 
 
-def _recipients(change: Change) -> list[AbstractBaseUser]:
+def _recipients(change: Change, parties: Iterable[Party]) -> list[AbstractBaseUser]:
     # Whoever does something knows of it.
     acting = change.by.agent.pk if change.by.agent is not None else None
-    told = [agent for party in change.row.tells for agent in _agents(party, change)]
+    told = [agent for party in parties for agent in _agents(party, change)]
     # Each once: of a contest's many entrants, many may have nobody but the admins.
     users = dict.fromkeys(agents.behind(agent) for agent in told if agent.pk != acting)
     return [user for one in users for user in owner_or_admins(one)]

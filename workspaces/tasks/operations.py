@@ -93,6 +93,16 @@ def operate_all(
     return result
 
 
+def record(actor: str, action: str, *, task_id: int, **facts: str | int | None) -> None:
+    """Audit what an operator did to a task, in the transaction that did it; facts that there are not are left out."""
+    kept = {
+        name: redact(fact) if isinstance(fact, str) else fact
+        for name, fact in facts.items()
+        if fact
+    }
+    audit.record(actor, f"task.{action}", target=f"task:{task_id}", data=kept)
+
+
 def _sources(action: Action) -> list[Status]:
     found: Iterable[Status] = (
         row.source
@@ -113,16 +123,13 @@ def _operate(
     with transaction.atomic():
         outcome = _apply(task_id, action, by=by, reason=reason, submission=submission)
         if outcome.ok:
-            facts = {
-                "status": outcome.status.value,
-                "reason": redact(reason),
-                "submission_id": submission,
-            }
-            audit.record(
+            record(
                 str(by.agent),
-                f"task.{action}",
-                target=f"task:{task_id}",
-                data={name: fact for name, fact in facts.items() if fact},
+                action.value,
+                task_id=task_id,
+                status=outcome.status.value,
+                reason=reason,
+                submission_id=submission,
             )
     return outcome
 

@@ -8,7 +8,7 @@ from typing import Any
 from workspaces import clones
 from workspaces.tasks import actions
 from workspaces.tasks.actors import Actor
-from workspaces.tasks.command_line import duration, given, number
+from workspaces.tasks.command_line import duration, number
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Status, Template
 from workspaces.tasks.verbs import add_text
@@ -21,7 +21,7 @@ def publish(by: Actor, options: dict[str, Any]) -> Outcome:
         by=by,
         title=options["title"],
         template=options["template"],
-        description=given(options["description"]),
+        description=options["description"],
         workspace=clones.find(name) if name is not None else None,
         checklist=options["item"],
         open_for=options["open_for"],

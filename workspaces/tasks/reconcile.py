@@ -19,10 +19,11 @@ from jobs.connection import is_away
 from jobs.enqueue import NewJob, enqueue_many
 from jobs.models import Attempt, Job
 from jobs.outcomes import describe
-from workspaces.tasks import clock, job_types, machine, watched
+from workspaces.tasks import clock, deadlines, job_types, machine, watched
 from workspaces.tasks.events import LogEvent
 from workspaces.tasks.exceptions import TasksError, UnknownTask
 from workspaces.tasks.models import Task
+from workspaces.tasks.patience import impatient
 from workspaces.tasks.states import Deadline
 from workspaces.tasks.watched import Watched
 
@@ -93,20 +94,20 @@ def mend(task_id: int) -> Counter[str]:
     """
     counts: Counter[str] = Counter()
     missing: list[NewJob] = []
-    with transaction.atomic():
+    with impatient(task_id):
         task = machine.locked(task_id)
         now = clock.now()
         for found in watched.look([task]):
-            if found.is_watched:
+            if found.is_watched and not found.is_put_off(now):
                 continue
-            if _waits(found, now):
+            if found.is_put_off(now) and found.job is not None:
+                counts["mended"] += _hurried(found, found.job)
+            elif _waits(found, now):
                 counts["waiting"] += 1
             elif found.is_given_up and found.job is not None:
                 counts["mended"] += _retried(found, found.job)
             else:
-                missing.append(
-                    job_types.deadline_job(found.live.action, task_id, found.live.at)
-                )
+                missing.append(deadlines.job(task, found.live))
                 _note(found, "enqueued")
         enqueue_many(missing)
     counts["mended"] += len(missing)
@@ -122,6 +123,14 @@ def _retried(found: Watched, job: Job) -> bool:
     if Job.objects.live().filter(unique_key=job.unique_key).exists():
         return False
     raise TasksError(f"job {job.pk} of {found.task}: {result}")
+
+
+def _hurried(found: Watched, job: Job) -> bool:
+    """Whether it is due now; otherwise somebody else has been quicker."""
+    if not actions.run_now([job.pk], actor=ACTOR).done:
+        return False
+    _note(found, "run now")
+    return True
 
 
 def _note(found: Watched, how: str) -> None:

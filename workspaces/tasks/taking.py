@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from workspaces import holds, hosts
-from workspaces.exceptions import WorkspacesError
+from workspaces import holds, hosts, paths
+from workspaces.exceptions import (
+    BranchInUse,
+    WorkspacesError,
+    WorktreeBusy,
+    WorktreeHeld,
+)
 from workspaces.models import Workspace, Worktree
+from workspaces.repository import Repository
 from workspaces.tasks import actions
 from workspaces.tasks.actors import Actor
 from workspaces.tasks.command_line import NotApplied, number
 from workspaces.tasks.exceptions import UnknownTask
-from workspaces.tasks.models import Task
+from workspaces.tasks.models import Task, TaskEvent
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Reason
 from workspaces.tasks.verbs import add_id, worktree
@@ -33,12 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--acquire",
         action="store_true",
-        help="acquire a worktree of the task's workspace for the agent; prints its id and its path, with a tab between",
+        help="acquire a worktree of the task's workspace for the agent: the one in which this task was worked on last, "
+        "where that is free, or one on a branch of the task's own; prints its id and its path, with a tab between",
     )
     parser.add_argument(
         "--branch",
         metavar="B",
-        help="with --acquire: of this branch (default: the one that the agent used last, or a new branch)",
+        help="with --acquire: of this branch (default: acw/task-TASK, or acw/task-TASK-2 and so on where others have that)",
     )
 
 
@@ -51,24 +61,30 @@ def take(by: Actor, options: dict[str, Any]) -> tuple[Outcome, Worktree | None]:
     if options["branch"] is not None and not options["acquire"]:
         raise CommandError("--branch goes with --acquire", returncode=2)
     if options["acquire"]:
-        return _with_new_worktree(by, options["id"], options["branch"])
+        return _with_acquired(by, options["id"], options["branch"])
     used = None if options["worktree"] is None else worktree(options["worktree"])
     outcome = actions.take(options["id"], by=by, worktree=used)
     return outcome, used if outcome.ok else None
 
 
-def _with_new_worktree(
+def _with_acquired(
     by: Actor, task_id: int, branch: str | None
 ) -> tuple[Outcome, Worktree | None]:
     # What can be known beforehand costs nobody the task.
     workspace = _workspace(task_id)
     hosts.check(workspace)
+    repository = Repository(paths.own_directory(workspace))
+    if branch is not None:
+        repository.check_branch(branch)
     outcome = actions.take(task_id, by=by)
     if not outcome.ok:
         return outcome, None
     holder = str(by.agent)
     try:
-        acquired = holds.acquire(workspace, holder=holder, branch=branch)
+        if branch is not None:
+            acquired = holds.acquire(workspace, holder=holder, branch=branch)
+        else:
+            acquired = _of_the_task(task_id, workspace, repository, holder=holder)
     except WorkspacesError as error:
         raise _without(outcome, str(error), workspace, holder) from error
     used = actions.use_worktree(task_id, by=by, worktree=acquired)
@@ -76,6 +92,49 @@ def _with_new_worktree(
         holds.release(acquired.pk, holder=holder)
         raise _without(outcome, used.reason, workspace, holder)
     return outcome, acquired
+
+
+def _of_the_task(
+    task_id: int, workspace: Workspace, repository: Repository, *, holder: str
+) -> Worktree:
+    """The worktree in which this task was worked on last, or another that no other task's work is in."""
+    used = _used(task_id)
+    rows = Worktree.objects.filter(workspace=workspace)
+    free = dict(rows.free().filter(pk__in=used).values_list("pk", "branch"))
+    # One that was pruned has left its branch, and the task's work on it.
+    pruned = len(used) > Worktree.objects.filter(pk__in=used).count()
+    taken = set(rows.values_list("branch", flat=True))
+    for branch in itertools.chain(
+        (free[key] for key in used if key in free),
+        (
+            name
+            for name in _names(task_id)
+            if name not in taken and (pruned or not _exists(repository, name))
+        ),
+    ):
+        # Somebody may be quicker.
+        with contextlib.suppress(WorktreeHeld, WorktreeBusy, BranchInUse):
+            return holds.acquire(workspace, holder=holder, branch=branch)
+    raise AssertionError("names never end")
+
+
+def _used(task_id: int) -> list[int]:
+    """The worktrees that were used for the task, those of late first."""
+    events = TaskEvent.objects.filter(task=task_id, data__has_key="worktree_id")
+    keys = events.order_by("-pk").values_list("data__worktree_id", flat=True)
+    return list(dict.fromkeys(keys))
+
+
+def _names(task_id: int) -> Iterator[str]:
+    """What a task's own branches are called."""
+    yield f"acw/task-{task_id}"
+    yield from (f"acw/task-{task_id}-{n}" for n in itertools.count(2))
+
+
+def _exists(repository: Repository, branch: str) -> bool:
+    return repository.local_branch(branch) is not None or repository.has_remote_branch(
+        branch
+    )
 
 
 def _workspace(task_id: int) -> Workspace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
+from jobs.durations import written
 from workspaces.tasks.exceptions import InvalidTask
 
 TEXT_LIMIT = 64_000
@@ -12,6 +13,7 @@ REASON_LIMIT = 4_000
 CHECKLIST_LIMIT = 100
 ITEM_LIMIT = 500
 LONGEST = dt.timedelta(days=3650)
+COUNT_LIMIT = 10_000
 
 
 def text(field: str, value: str, *, limit: int, required: bool = False) -> str:
@@ -83,7 +85,7 @@ def duration(field: str, value: dt.timedelta, *, zero: bool = False) -> dt.timed
     shortest = dt.timedelta(0) if zero else dt.timedelta(milliseconds=1)
     if not shortest <= value <= LONGEST:
         raise InvalidTask(
-            f"{field}: {value} is out of range, at most {LONGEST.days} days are accepted, and no less than {shortest}"
+            f"{field}: {value} is out of range, at most {written(LONGEST)} is accepted, and no less than {written(shortest)}"
         )
     return value
 
@@ -92,6 +94,8 @@ def count(field: str, value: int, *, least: int) -> int:
     """A whole number that a small column takes."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTask(f"{field}: must be a whole number, got {value!r}")
-    if not least <= value <= 10_000:
-        raise InvalidTask(f"{field}: {value} is out of range, {least} to 10,000")
+    if not least <= value <= COUNT_LIMIT:
+        raise InvalidTask(
+            f"{field}: {value} is out of range, {least} to {COUNT_LIMIT:,}"
+        )
     return value

@@ -37,12 +37,12 @@ REVIEW_WARNING = define(
 ACCEPTED = define(
     "task.accepted",
     title="Task accepted",
-    description="The work was accepted, or a contest has its winner. Told to everyone who handed something in, and to the publisher where it was decided without them.",
+    description="The work was accepted, or a contest has its winner. Told to everyone who handed something in, and to the publisher where somebody else has decided.",
 )
 REJECTED = define(
     "task.rejected",
     title="Task rejected",
-    description="The work was rejected, with a reason; the holder goes on where time is left. Told to who handed it in.",
+    description="The work was rejected, with a reason; the holder goes on where time is left. Told to who handed it in, and to the publisher where an operator did it.",
 )
 RETURNED = define(
     "task.returned",
@@ -62,7 +62,7 @@ EXPIRED = define(
 CANCELLED = define(
     "task.cancelled",
     title="Task cancelled",
-    description="Its publisher has withdrawn it. Told to its holder and to those who entered the contest.",
+    description="Its publisher has withdrawn it. Told to its holder, to those who entered the contest, and to the publisher where an operator did it.",
 )
 TRANSFER_OFFERED = define(
     "task.transfer_offered",
@@ -77,7 +77,7 @@ TRANSFER_ACCEPTED = define(
 TRANSFER_ENDED = define(
     "task.transfer_ended",
     title="Transfer came to nothing",
-    description="It was declined, withdrawn or not answered in time: the holder keeps the task. Told to the other side.",
+    description="It was declined, withdrawn or not answered in time: the holder keeps the task. Told to the other side, or to whom it was offered where the task went elsewhere.",
 )
 OPINION = define(
     "task.opinion",

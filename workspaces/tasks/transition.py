@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 
@@ -64,3 +64,14 @@ class Transition:
     when: Guard | None = None
     topic: Topic | None = None
     tells: tuple[Party, ...] = ()
+
+
+def reachable(
+    template: Template, rows: Iterable[Transition]
+) -> frozenset[Status | None]:
+    """What a task of the template ever is, so that a contest is never held; None is before it exists."""
+    fitting = [row for row in rows if row.template in (None, template)]
+    seen: frozenset[Status | None] = frozenset({None})
+    while found := {row.target for row in fitting if row.source in seen} - seen:
+        seen |= found
+    return seen

@@ -119,7 +119,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         _HELD,
         _HELD,
         Role.OFFERED,
-        before=(Deadline.TRANSFER_UNTIL,),
+        before=(Deadline.TRANSFER_UNTIL, Deadline.HOLD_UNTIL),
         topic=topics.TRANSFER_ACCEPTED,
         tells=_BOTH_SIDES,
     ),

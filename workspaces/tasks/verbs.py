@@ -10,9 +10,9 @@ from typing import Any
 
 from workspaces.exceptions import UnknownWorktree
 from workspaces.models import Worktree
-from workspaces.tasks import actions, agents
+from workspaces.tasks import actions, agents, command_line
 from workspaces.tasks.actors import Actor
-from workspaces.tasks.command_line import duration, given, number, numbers
+from workspaces.tasks.command_line import duration, number, numbers
 from workspaces.tasks.outcomes import Outcome
 
 Parser = argparse.ArgumentParser
@@ -70,14 +70,14 @@ def _add_use_worktree(parser: Parser) -> None:
 
 
 def _checkpoint(by: Actor, options: dict[str, Any]) -> Outcome:
-    return actions.checkpoint(options["id"], by=by, note=given(options["note"]))
+    return actions.checkpoint(options["id"], by=by, note=options["note"])
 
 
 def _submit(by: Actor, options: dict[str, Any]) -> Outcome:
     return actions.submit(
         options["id"],
         by=by,
-        text=given(options["text"]),
+        text=options["text"],
         reference=options["reference"],
         done=options["done"],
     )
@@ -103,7 +103,7 @@ def _add_submit(parser: Parser) -> None:
 def _with_reason(
     act: Callable[..., Outcome], by: Actor, options: dict[str, Any]
 ) -> Outcome:
-    return act(options["id"], by=by, reason=given(options["reason"]))
+    return act(options["id"], by=by, reason=options["reason"])
 
 
 def _alone(act: Callable[..., Outcome], by: Actor, options: dict[str, Any]) -> Outcome:
@@ -115,7 +115,7 @@ def _pick(by: Actor, options: dict[str, Any]) -> Outcome:
         options["id"],
         by=by,
         submission=options["submission"],
-        reason=given(options["reason"]),
+        reason=options["reason"],
     )
 
 
@@ -141,7 +141,7 @@ def _add_reopen(parser: Parser) -> None:
 
 def _offer(by: Actor, options: dict[str, Any]) -> Outcome:
     return actions.offer_transfer(
-        options["id"], by=by, to=agents.find(options["to"]), note=given(options["note"])
+        options["id"], by=by, to=agents.find(options["to"]), note=options["note"]
     )
 
 
@@ -151,9 +151,11 @@ def _add_offer(parser: Parser) -> None:
 
 
 def add_text(parser: Parser, option: str, text: str, *, required: bool = False) -> None:
-    """Add an option that takes a text."""
+    """Add an option that takes a text, which :func:`workspaces.tasks.command_line.with_texts` completes."""
     parser.add_argument(
         option,
+        type=command_line.text,
+        default="",
         metavar="TEXT",
         required=required,
         help=f"{text}; - reads standard input",

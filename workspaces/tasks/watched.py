@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models.functions import Now
 
 from jobs.models import LIVE, Job, Status
 from jobs.querysets import JobQuerySet
@@ -13,6 +15,9 @@ from workspaces.tasks import deadlines, job_types
 from workspaces.tasks.deadlines import Live
 from workspaces.tasks.models import Task
 from workspaces.tasks.states import Action, Template
+
+LONGEST_WAIT = dt.timedelta(hours=1)
+"""No deadline job waits longer for its next attempt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,12 @@ class Watched:
     @property
     def is_watched(self) -> bool:
         return self.job is not None and self.job.status in LIVE
+
+    def is_put_off(self, now: dt.datetime) -> bool:
+        """Whether its job waits for a time far behind the deadline, as no backoff of its own makes it wait."""
+        return self.job is not None and _put_off(
+            self.job.status, self.job.run_at, self.live.at, now
+        )
 
     @property
     def is_given_up(self) -> bool:
@@ -46,13 +57,22 @@ class Watched:
 
 
 def unwatched(tasks: Iterable[Task]) -> list[Task]:
-    """Those of the tasks, which were read ``with_transfers``, of which a live deadline has no live job. One query."""
+    """Those of the tasks, which were read ``with_transfers``, of which a live deadline has no live job that comes in time.
+
+    One query.
+    """
     wanted = [
-        (task, {_key(task, live) for live in deadlines.live(task)}) for task in tasks
+        (task, {_key(task, live): live.at for live in deadlines.live(task)})
+        for task in tasks
     ]
-    every = [key for _, keys in wanted for key in keys]
-    live = set(_live_jobs(every).values_list("unique_key", flat=True))
-    return [task for task, keys in wanted if keys - live]
+    every = {key: at for _, keys in wanted for key, at in keys.items()}
+    rows = _live_jobs(list(every)).values_list("unique_key", "status", "run_at", Now())
+    live = {
+        key
+        for key, status, run_at, now in rows
+        if not _put_off(status, run_at, every[str(key)], now)
+    }
+    return [task for task, keys in wanted if keys.keys() - live]
 
 
 def look(tasks: Sequence[Task]) -> list[Watched]:
@@ -77,6 +97,12 @@ def look(tasks: Sequence[Task]) -> list[Watched]:
     return [
         Watched(task=task, live=live, job=jobs.get(key)) for task, live, key in found
     ]
+
+
+def _put_off(
+    status: str, run_at: dt.datetime, at: dt.datetime, now: dt.datetime
+) -> bool:
+    return status == Status.PENDING and run_at > max(at, now) + LONGEST_WAIT
 
 
 def _key(task: Task, live: Live) -> str:

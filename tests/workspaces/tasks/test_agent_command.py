@@ -40,6 +40,7 @@ def test_it_may_have_no_owner():
         (["add", "a b"], 2, "name 'a b': letters, digits"),
         (["add", "bot"], 1, "there is a service account service:bot already"),
         (["add", "new", "--owner", "ghost"], 1, "--owner: there is no user 'ghost'"),
+        (["add", "new", "--owner", "\udcff"], 1, "there is no user '\\udcff'"),
         (["disable", "bot"], 1, "a service account is named service:NAME"),
         (["enable", "service:new"], 1, "`manage.py agent add new` makes it"),
     ],

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.models import Job
+from jobs.models import Job, Priority
 from tests.workspaces.tasks.market import (
     HOUR,
     SECOND,
@@ -114,3 +114,18 @@ def test_the_times_are_all_that_there_are():
     task = offered()
     assert set(deadlines.times(task)) == set(Deadline)
     assert deadlines.times(task)[Deadline.TRANSFER_UNTIL] == task.transfer_until
+
+
+def test_what_waits_for_a_judge_has_a_queue_of_its_own():
+    judged, silent = contest("bob"), reviewing()
+    pass_and_work(10 * HOUR)
+    jobs = Job.objects.filter(type="review_auto_accept")
+    assert set(jobs.values_list("ref_id", "queue")) == {
+        (str(judged.pk), "judging"),
+        (str(silent.pk), "default"),
+    }
+
+
+def test_deadlines_come_before_deliveries():
+    publish()
+    assert set(Job.objects.values_list("priority", flat=True)) == {Priority.HIGH}

@@ -207,6 +207,18 @@ def test_a_late_warning_of_a_review_is_taken_back_and_tells_nobody():
             Reason.WRONG_STATUS,
             "cancel applies to a task that is open or held or reviewing, and this one is accepted",
         ),
+        (
+            Action.SUBMIT,
+            Template.CONTEST,
+            Reason.WRONG_STATUS,
+            "submit applies to a task that is open, and this one is accepted",
+        ),
+        (
+            Action.SUBMIT,
+            Template.DIRECT,
+            Reason.WRONG_STATUS,
+            "submit applies to a task that is held, and this one is accepted",
+        ),
     ],
 )
 def test_the_reason_says_what_is_wrong(
@@ -256,3 +268,31 @@ def test_a_table_that_leaves_a_case_open_is_an_error_of_its_own(
     monkeypatch.setattr(decisions, "TRANSITIONS", (row,))
     with pytest.raises(AssertionError, match="no row of take"):
         decide(Action.TAKE, facts(row, entries=0), {Role.ANYONE})
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Action.SUBMIT, Action.USE_WORKTREE, Action.OFFER_TRANSFER, Action.ACCEPT_TRANSFER],
+)
+@pytest.mark.parametrize("misses", [0, 1])
+def test_after_the_last_checkpoint_that_may_be_missed_the_task_is_lost(
+    action: Action, misses: int
+):
+    late = Facts(
+        now=NOW,
+        status=Status.HELD,
+        template=Template.DIRECT,
+        deadlines={
+            Deadline.HOLD_UNTIL: NOW + dt.timedelta(hours=1),
+            Deadline.CHECKPOINT_DUE_AT: NOW,
+        },
+        misses=misses,
+        final_miss=2,
+    )
+    found = decide(action, late, {Role.HOLDER, Role.OFFERED})
+    if misses == 0:
+        assert isinstance(found, Transition)
+    else:
+        assert isinstance(found, Refusal)
+        assert found.code == "too_late"
+        assert "was the last that could be missed" in found.reason

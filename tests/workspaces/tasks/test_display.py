@@ -91,6 +91,12 @@ def test_a_held_task_for_people():
     assert taken.endswith("take bob open → held -")
 
 
+def test_terms_are_written_as_they_are_given():
+    task = held(open_for=7 * 24 * HOUR, hold_for=90 * MINUTE)
+    lines = words(printed(task))
+    assert {"open for 168h", "hold for 1h30m"} <= set(lines)
+
+
 def test_an_overdue_deadline_without_its_job():
     task = publish()
     pass_time(10 * HOUR + 5 * MINUTE)

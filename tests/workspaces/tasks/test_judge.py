@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from django.db.models import F
 from pytest_django import Settings
 
+from jobs.exceptions import Permanent, Snooze
 from tests.workspaces.tasks import plugs
 from tests.workspaces.tasks.market import (
     HOUR,
@@ -19,7 +21,12 @@ from tests.workspaces.tasks.market import (
     publish,
 )
 from workspaces.tasks import actions
-from workspaces.tasks.exceptions import JudgeError, JudgeMissing, RefusedVerdict
+from workspaces.tasks.exceptions import (
+    JudgeError,
+    JudgeMissing,
+    RefusedVerdict,
+    UnknownTask,
+)
 from workspaces.tasks.judge import ContestTask, Entry, Verdict, judge
 from workspaces.tasks.models import Submission, Task
 
@@ -201,11 +208,22 @@ def test_what_it_does_to_what_it_is_given_does_not_matter(plug: Plug):
         judge(task)
 
 
-def test_what_it_raises_is_raised(plug: Plug):
+@pytest.mark.parametrize(
+    "raised",
+    [
+        ZeroDivisionError("no budget"),
+        Permanent("no budget"),
+        Snooze(dt.timedelta(days=300), "no budget"),
+        UnknownTask("no budget"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_it_raises_it_has_failed(plug: Plug, raised: Exception):
     def judging(*_: object) -> Verdict:
-        raise ZeroDivisionError("no budget")
+        raise raised
 
     plug(judging)
     task = closed("bob")
-    with pytest.raises(ZeroDivisionError, match="no budget"):
+    said = f"TASKS_CONTEST_JUDGE: it raised {type(raised).__name__}: .*no budget"
+    with pytest.raises(JudgeError, match=said):
         judge(task)

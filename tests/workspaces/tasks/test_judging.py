@@ -153,7 +153,10 @@ def test_a_judge_that_raises_decides_nothing_and_is_asked_again(
     run_due_jobs()
     job = auto_accept_job(task)
     assert (job.status, job.attempts) == (Status.PENDING, 1)
-    assert job.last_error == "ValueError: no budget"
+    assert (
+        job.last_error
+        == "JudgeError: TASKS_CONTEST_JUDGE: it raised ValueError: no budget"
+    )
     assert now(task).status == TaskStatus.REVIEWING
     Job.objects.filter(pk=job.pk).update(run_at=task.created_at)
     run_due_jobs()

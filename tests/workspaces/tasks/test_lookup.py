@@ -37,6 +37,7 @@ def shown(task: Task, *, limit: int = 100) -> dict[str, Any]:
 def test_tasks_are_found_newest_first_by_what_they_are():
     first, second, third = publish(), held("bob"), contest()
     assert list(lookup.tasks()) == [third, second, first]
+    assert list(lookup.tasks(oldest_first=True)) == [first, second, third]
     assert list(lookup.tasks(statuses=["held"])) == [second]
     assert list(lookup.tasks(statuses=["held", "open"], template="direct")) == [
         second,

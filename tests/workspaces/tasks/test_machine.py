@@ -33,7 +33,7 @@ from tests.workspaces.tasks.market import (
 from workspaces.tasks import actions, agents, machine, notices
 from workspaces.tasks.actors import WORKER
 from workspaces.tasks.exceptions import InvalidTask, UnknownTask
-from workspaces.tasks.models import Task, TaskEvent
+from workspaces.tasks.models import Agent, Task, TaskEvent
 from workspaces.tasks.states import Action, Reason, Status
 
 pytestmark = pytest.mark.django_db
@@ -214,10 +214,15 @@ def test_watch_gives_the_deadlines_their_jobs_back():
     assert unwatched(task) == set()
 
 
-def test_what_is_done_is_logged_and_what_is_not(caplog: pytest.LogCaptureFixture):
+def test_what_is_done_is_logged_and_what_is_not(
+    caplog: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: Any,
+):
     caplog.set_level(logging.INFO, "workspaces.tasks")
-    task = publish()
-    actions.take(task.pk, by=agent("bob"))
+    with django_capture_on_commit_callbacks(execute=True):
+        task = publish()
+        actions.take(task.pk, by=agent("bob"))
+        assert [r for r in caplog.records if r.name == machine.__name__] == []
     actions.take(task.pk, by=agent("carol"))
     records = [r for r in caplog.records if r.name == machine.__name__]
     said = [(r.getMessage(), vars(r)["action"], vars(r)["by"]) for r in records]
@@ -229,6 +234,33 @@ def test_what_is_done_is_logged_and_what_is_not(caplog: pytest.LogCaptureFixture
     assert {vars(record)["task_id"] for record in records} == {task.pk}
     assert vars(records[1])["status"] == "held"
     assert "this one is held" in vars(records[2])["reason"]
+
+
+def test_an_agent_that_is_disabled_meanwhile_does_nothing_more():
+    task, kept = publish(), agent("bob")
+    assert kept.agent is not None
+    Agent.objects.filter(pk=kept.agent.pk).update(enabled=False)
+    assert kept.agent.may_act
+    outcome = actions.take(task.pk, by=kept)
+    assert (outcome.code, outcome.reason) == ("agent_refused", "bob is disabled")
+
+
+def test_nothing_is_offered_to_an_agent_that_is_disabled_meanwhile():
+    task, kept = held(), agent("carol").agent
+    assert kept is not None
+    Agent.objects.filter(pk=kept.pk).update(enabled=False)
+    outcome = actions.offer_transfer(task.pk, by=agent("bob"), to=kept)
+    assert (outcome.code, outcome.reason) == ("agent_refused", "carol is disabled")
+
+
+def test_an_agent_that_is_gone_meanwhile_does_nothing_more():
+    task, kept = publish(), agent("bob")
+    assert kept.agent is not None
+    assert kept.agent.user is not None
+    type(kept.agent.user).objects.filter(pk=kept.agent.user.pk).delete()
+    outcome = actions.take(task.pk, by=kept)
+    assert outcome.code == "agent_refused"
+    assert now(task).status == Status.OPEN
 
 
 def test_the_history_is_a_chain_that_ends_where_the_task_is():
@@ -257,8 +289,8 @@ def test_an_action_costs_the_same_however_many_tasks_there_are():
         held(f"agent{n}")
         reviewing(f"agent{n}")
     assert queries_of(last, Action.HOLD_TIMEOUT) == alone
-    # Lock, agents, transfer, time, task, history, notifications, job; the rest are two savepoints.
-    assert alone <= 12
+    # Patience, lock, agents, transfer, time, task, history, notifications, job; the rest are two savepoints.
+    assert alone <= 13
 
 
 def test_an_outcome_costs_the_same_however_many_have_entered():

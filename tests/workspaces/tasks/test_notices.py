@@ -297,3 +297,39 @@ def test_each_endpoint_that_has_the_topic_gets_a_job(settings: Settings):
         ]
     )
     assert {body["data"]["task_id"] for _, body in sent} == {task.pk}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda task: actions.submit(task.pk, by=agent("bob"), text="done"),
+        lambda task: actions.give_back(task.pk, by=agent("bob")),
+        lambda task: actions.cancel(task.pk, by=agent("alice")),
+    ],
+    ids=["submitted", "given back", "cancelled"],
+)
+def test_whom_it_was_offered_to_hears_that_it_goes_elsewhere(end: Any):
+    task = held()
+    offer(task)
+    assert end(task).ok
+    assert told("task.transfer_ended") == {"carol": 1}
+    assert "Transfer from bob to carol: expired." in last().body
+
+
+@pytest.mark.parametrize("before", range(notices.TEXT_KEPT - 40, notices.TEXT_KEPT))
+def test_a_login_is_redacted_wherever_a_reason_is_cut(before: int):
+    reason = "y" * before + " https://deploy:hunter2SECRET@git.example.org/x"
+    actions.reject(reviewing().pk, by=agent("alice"), reason=reason)
+    said = Notification.objects.get(topic="task.rejected")
+    assert "hunter2" not in f"{said.title} {said.body} {said.data}"
+
+
+def test_there_is_room_for_the_longest_names_and_texts():
+    alice, bob, carol = ("\N{GRINNING FACE}" * 149 + letter for letter in "abc")
+    task = publish(alice, title="\N{GRINNING FACE}" * 200)
+    assert actions.take(task.pk, by=agent(bob)).ok
+    note = "\N{GRINNING FACE}" * 4_000
+    to = agent(carol).agent
+    assert to is not None
+    assert actions.offer_transfer(task.pk, by=agent(bob), to=to, note=note).ok
+    assert actions.give_back(task.pk, by=agent(bob), reason=note).ok

@@ -439,3 +439,16 @@ def _somebody_waits_for_a_lock() -> bool:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         (waiting,) = cursor.fetchone()
     return bool(waiting)
+
+
+def test_a_job_that_was_put_off_by_hand_is_run_now():
+    task, other = publish(), publish()
+    Job.objects.filter(ref_id=str(task.pk)).update(
+        run_at=F("run_at") + dt.timedelta(days=365)
+    )
+    assert tick() == {"looked_at": 2, "mended": 1, "waiting": 0, "failed": 0}
+    # Due now, it comes early, and waits for its deadline.
+    run_due_jobs()
+    for each in (task, other):
+        assert job_of(each, "open_expire").run_at - now(each).open_until < MINUTE  # type: ignore[operator]
+    assert tick()["mended"] == 0

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from tests.workspaces.remote import Remote, git
 from tests.workspaces.tasks.calling import answer, refusal, refused, run
 from tests.workspaces.tasks.market import agent, history, now, publish
-from workspaces import holds
-from workspaces.exceptions import WorktreeBusy
+from workspaces import fetch, holds, worktrees
+from workspaces.exceptions import EmptyRepository
 from workspaces.models import Workspace, Worktree
+from workspaces.repository import Repository
 from workspaces.tasks import actions, taking
+from workspaces.tasks.models import Task
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Status
 
@@ -36,8 +39,114 @@ def test_a_worktree_is_acquired_for_the_agent(workspace: Workspace):
     assert (str(worktree.pk), worktree.path) == (number, path)
     assert (Path(path) / ".git").exists()
     assert worktree.held_by == "bob"
+    assert worktree.branch == f"acw/task-{task.pk}"
     assert now(task).worktree == worktree
     assert history(task) == ["publish", "take", "use_worktree"]
+
+
+def acquired(task: Task, by: str = "bob", *more: str) -> Worktree:
+    """The worktree that the agent is given for a task that it takes."""
+    said = answer("task", "take", task.pk, "--acquire", *more, "--as", by)
+    return Worktree.objects.get(pk=said["worktree"]["id"])
+
+
+def test_another_task_never_sees_the_work_on_the_first(workspace: Workspace):
+    first, second = publish(workspace=workspace), publish(workspace=workspace)
+    one = acquired(first)
+    (Path(one.path) / "half-done").touch()
+    run("task", "give-back", first.pk, "--as", "bob")
+    other = acquired(second)
+    assert other.pk != one.pk
+    assert other.branch == f"acw/task-{second.pk}"
+    assert not (Path(other.path) / "half-done").exists()
+
+
+@pytest.mark.parametrize("branch", [(), ("--branch", "fix-sort")])
+def test_the_next_holder_goes_on_where_the_last_one_stopped(
+    workspace: Workspace, branch: tuple[str, ...]
+):
+    task = publish(workspace=workspace)
+    one = acquired(task, "bob", *branch)
+    (Path(one.path) / "half-done").touch()
+    run("task", "give-back", task.pk, "--as", "bob")
+    agent("carol")
+    again = acquired(task, "carol")
+    assert (again.pk, again.held_by) == (one.pk, "carol")
+    assert (Path(again.path) / "half-done").exists()
+
+
+def test_of_several_the_one_that_was_used_last(workspace: Workspace):
+    task = publish(workspace=workspace)
+    used = []
+    for branch in ("one", "two"):
+        used.append(acquired(task, "bob", "--branch", branch))
+        run("task", "give-back", task.pk, "--as", "bob")
+    assert acquired(task) == used[1]
+    run("task", "give-back", task.pk, "--as", "bob")
+    holds.acquire(workspace, holder="carol", branch="two")
+    assert acquired(task) == used[0]
+
+
+def test_where_the_last_one_is_held_a_new_one_is_made(workspace: Workspace):
+    task = publish(workspace=workspace)
+    one = acquired(task)
+    run("task", "give-back", task.pk, "--as", "bob")
+    holds.acquire(workspace, holder="carol", branch=one.branch)
+    assert acquired(task).branch == f"acw/task-{task.pk}-2"
+
+
+def test_somebody_may_be_quicker(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    task = publish(workspace=workspace)
+    one = acquired(task)
+    run("task", "give-back", task.pk, "--as", "bob")
+    acquire = holds.acquire
+
+    def late(*arguments: Any, **others: Any) -> Worktree:
+        if others["branch"] == one.branch:
+            acquire(workspace, holder="carol", branch=one.branch)
+        return acquire(*arguments, **others)
+
+    monkeypatch.setattr(holds, "acquire", late)
+    assert acquired(task).branch == f"acw/task-{task.pk}-2"
+
+
+def test_a_branch_of_that_name_that_others_have_made_is_left_alone(
+    workspace: Workspace, remote: Remote
+):
+    task = publish(workspace=workspace)
+    name = f"acw/task-{task.pk}"
+    remote.push("pushed", branch=name)
+    fetch.fetch_workspace(workspace)
+    local = holds.acquire(workspace, holder="carol", branch=f"{name}-2")
+    holds.release(local.pk)
+    assert acquired(task).branch == f"{name}-3"
+
+
+def test_the_branch_of_a_pruned_worktree_is_checked_out_again(
+    workspace: Workspace, repository: Repository
+):
+    task = publish(workspace=workspace)
+    one = acquired(task)
+    run("task", "give-back", task.pk, "--as", "bob")
+    path = Path(one.path)
+    git("commit", "--quiet", "--allow-empty", "-m", "half done", cwd=path)
+    done = git("rev-parse", "HEAD", cwd=path)
+    worktrees.discard(repository, path)
+    Worktree.objects.all().delete()
+    again = acquired(task)
+    assert again.branch == one.branch
+    assert git("rev-parse", "HEAD", cwd=Path(again.path)) == done
+
+
+@pytest.mark.parametrize("branch", ["../evil", "-x", "\udcff", "a b", "HEAD"])
+def test_a_branch_that_cannot_be_does_not_cost_the_task(
+    workspace: Workspace, branch: str
+):
+    task = publish(workspace=workspace)
+    arguments = ("take", task.pk, "--acquire", f"--branch={branch}", "--as", "bob")
+    assert refused("task", *arguments, status=2).startswith("branch name ")
+    assert refusal("task", *arguments, status=2)["ok"] is False
+    assert history(task) == ["publish"]
 
 
 def test_of_a_branch_and_as_json(workspace: Workspace):
@@ -154,13 +263,13 @@ def test_an_error_while_acquiring_keeps_its_words(
 ):
     task = publish(workspace=workspace)
 
-    def busy(*_: object, **__: object) -> Worktree:
-        raise WorktreeBusy("it is being pruned; try again later")
+    def empty(*_: object, **__: object) -> Worktree:
+        raise EmptyRepository("the remote has no commit yet")
 
-    monkeypatch.setattr(holds, "acquire", busy)
+    monkeypatch.setattr(holds, "acquire", empty)
     said = refused("task", "take", task.pk, "--acquire", "--as", "bob")
     assert said.startswith(
-        f"task {task.pk} was taken, but has no worktree: it is being pruned; try again later. "
+        f"task {task.pk} was taken, but has no worktree: the remote has no commit yet. "
     )
 
 

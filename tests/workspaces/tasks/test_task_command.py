@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import uuid
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError
 from pytest_django import Settings
 
+from jobs.models import Job
 from notify.models import AuditEntry
 from tests.workspaces.tasks.calling import answer, refusal, refused, run
 from tests.workspaces.tasks.market import (
@@ -25,6 +27,7 @@ from tests.workspaces.tasks.market import (
     reviewing,
 )
 from workspaces.tasks import arbitration, diagram
+from workspaces.tasks.job_types import ARBITRATION_OPINION
 from workspaces.tasks.management.commands.task import Command
 from workspaces.tasks.models import Task
 from workspaces.tasks.states import Status
@@ -152,6 +155,8 @@ def test_what_did_not_apply_is_status_1_with_the_reason():
         (["take", "99", "--as", "\udcff"], 1, "there is no agent '\\udcff'"),
         (["take", "99", "--as", "bob", "--worktree", "7"], 1, "no worktree 7"),
         (["publish", "t", "--workspace", "w", "--as", "bob"], 1, "no workspace 'w'"),
+        (["publish", "t", "--workspace", "\udcff", "--as", "bob"], 1, "'\\udcff'"),
+        (["publish", "t", "--as", ""], 2, "--as: it names nobody"),
         (["publish", "", "--as", "bob"], 2, "title: must not be empty"),
         (["publish", "t", "--hold-for", "0", "--as", "bob"], 2, "hold_for: "),
         (["publish", "\udcff", "--as", "bob"], 2, "title: contains a lone surrogate"),
@@ -222,6 +227,72 @@ def test_an_operator_acts_in_the_publishers_place_and_is_audited():
     assert entry.data == {"as": "carol", "status": "accepted"}
 
 
+def operator(name: str) -> None:
+    operate = Permission.objects.get(codename="operate_task")
+    User.objects.get(username=name).user_permissions.add(operate)
+
+
+def test_the_audit_keeps_an_operators_reason_without_credentials(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    operator("carol")
+    task = reviewing("bob")
+    monkeypatch.setattr("sys.stdin", io.StringIO("see https://u:SECRET@host/x"))
+    run("task", *("reject", task.pk, "--reason", "-", "--as", "carol", "--operator"))
+    assert AuditEntry.objects.get().data == {
+        "as": "carol",
+        "status": "held",
+        "reason": "see https://u:***@host/x",
+    }
+
+
+def test_the_audit_keeps_the_winner_that_an_operator_picked():
+    operator("carol")
+    task = contest("bob")
+    pass_and_work(task.open_for)
+    winner = entry(task, "bob").pk
+    run("task", "pick", task.pk, winner, "--as", "carol", "--operator")
+    assert AuditEntry.objects.get().data == {
+        "as": "carol",
+        "status": "accepted",
+        "submission_id": winner,
+    }
+
+
+def test_an_operators_question_to_the_arbiter_is_audited(settings: Settings):
+    settings.TASKS_ARBITER = "somewhere.arbiter"
+    operator("carol")
+    task = reviewing("bob")
+    run("task", "reject", task.pk, "--reason", "slow", "--as", "alice")
+    run("task", "arbitrate", task.pk, "--as", "alice")
+    assert not AuditEntry.objects.exists()
+    job = run(
+        "task",
+        *("arbitrate", task.pk, "--words", "unfair", "--as", "carol", "--operator"),
+    ).strip()
+    kept = AuditEntry.objects.get()
+    assert (kept.action, kept.target) == ("task.arbitrate", f"task:{task.pk}")
+    assert kept.actor.startswith("command line (")
+    assert kept.data == {"as": "carol", "words": "unfair", "job_id": job}
+
+
+def test_without_its_audit_no_question_is_asked(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    settings.TASKS_ARBITER = "somewhere.arbiter"
+    operator("carol")
+    task = reviewing("bob")
+    run("task", "reject", task.pk, "--reason", "slow", "--as", "alice")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no audit")
+
+    monkeypatch.setattr("notify.audit.record", fail)
+    with pytest.raises(RuntimeError):
+        run("task", "arbitrate", task.pk, "--as", "carol", "--operator")
+    assert not Job.objects.filter(type=ARBITRATION_OPINION).exists()
+
+
 def test_what_an_operator_did_in_vain_is_not_audited():
     task = held("bob")
     operate = Permission.objects.get(codename="operate_task")
@@ -281,6 +352,13 @@ def test_tasks_are_listed():
         first.pk
     ]
     assert [row["id"] for row in answer("task", "list", "--limit", 1)] == [second.pk]
+    assert [row["id"] for row in answer("task", "list", "--oldest")] == [
+        first.pk,
+        second.pk,
+    ]
+    more = "there are more; --limit N shows more"
+    assert run("task", "list", "--limit", 1).splitlines()[2:] == [more]
+    assert more not in run("task", "list", "--limit", 2)
     assert answer("task", "list", "--template", "contest") == []
     assert [row["id"] for row in answer("task", "list", "--mine", "--as", "bob")] == [
         second.pk

@@ -134,8 +134,8 @@ def test_a_duration_is_anything_up_to_ten_years(value: dt.timedelta):
 )
 def test_a_duration_out_of_range_is_refused(value: dt.timedelta):
     assert refused(texts.duration, "hold_for", value) == (
-        f"hold_for: {value} is out of range, at most 3650 days are accepted, "
-        "and no less than 0:00:00.001000"
+        f"hold_for: {value} is out of range, at most 87600h is accepted, "
+        "and no less than 0.001s"
     )
 
 
@@ -148,9 +148,7 @@ def test_a_duration_is_a_timedelta(value: Any):
 
 def test_a_duration_may_be_zero_where_that_means_never():
     assert texts.duration("every", dt.timedelta(0), zero=True) == dt.timedelta(0)
-    assert "no less than 0:00:00" in refused(
-        texts.duration, "every", -MOMENT, zero=True
-    )
+    assert "no less than 0s" in refused(texts.duration, "every", -MOMENT, zero=True)
 
 
 @pytest.mark.parametrize("value", [1, 10_000])

@@ -14,7 +14,9 @@ from workspaces.tasks.transition import (
     RETURNS_LEFT,
     REVIEW_LEFT,
     Guard,
+    reachable,
 )
+from workspaces.tasks.transitions import TRANSITIONS
 
 NOW = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
 MOMENT = dt.timedelta(microseconds=1)
@@ -51,3 +53,12 @@ def facts(deadline: Deadline | None = None, at: dt.datetime = NOW, **values: Any
 )
 def test_a_guard_holds_up_to_its_limit(guard: Guard, given: Facts, holds: bool):
     assert guard.holds(given) is holds
+
+
+def test_a_contest_is_never_held():
+    everything = {None, *Status}
+    assert reachable(Template.DIRECT, TRANSITIONS) == everything
+    assert reachable(Template.CONTEST, TRANSITIONS) == everything - {
+        Status.HELD,
+        Status.CLOSED,
+    }

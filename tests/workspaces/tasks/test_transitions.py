@@ -15,7 +15,7 @@ submit              open       contestant  open       contest  before open_until
 give_back           held       holder      open
 give_back           held       holder      closed
 offer_transfer      held       holder      held                before hold_until
-accept_transfer     held       offered     held                before transfer_until
+accept_transfer     held       offered     held                before transfer_until,hold_until
 decline_transfer    held       offered     held                before transfer_until
 withdraw_transfer   held       holder      held                before transfer_until
 accept              reviewing  publisher   accepted   direct

@@ -9,7 +9,7 @@ import pytest
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.tasks.market import agent, contest, entry, held, now, reviewing
 from workspaces.exceptions import UnknownWorktree
-from workspaces.tasks import verbs
+from workspaces.tasks import command_line, verbs
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Role
 from workspaces.tasks.transitions import TRANSITIONS
@@ -25,7 +25,7 @@ def act(name: str, by: str, *arguments: object) -> Outcome:
     verbs.add_id(parser)
     verb.add_arguments(parser)
     options: dict[str, Any] = vars(parser.parse_args([*map(str, arguments)]))
-    return verb.run(agent(by), options)
+    return verb.run(agent(by), command_line.with_texts(options))
 
 
 def test_there_is_one_for_everything_that_is_done_by_hand():

@@ -97,13 +97,6 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
             return False  # it comes and goes with its user
         return super().has_change_permission(request, obj)
 
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Agent | None = None
-    ) -> bool:
-        if obj is not None and obj.user_id is not None:
-            return False
-        return super().has_delete_permission(request, obj)
-
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         # One by one, on its own page, where a refusal can say why.
         actions = super().get_actions(request)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
-from jobs.display import duration, first_line
+from jobs.display import duration, first_line, seen
 from jobs.markup import NOTHING
 from jobs.redaction import redact
 from workspaces.tasks.models import Agent
@@ -20,9 +19,6 @@ FOLDED_FROM = 400
 
 _FOLDED_LINES = 8
 _TITLE_SHOWN = 80
-
-# Controls, and the marks that turn the direction of what stands beside them.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _GOOD = frozenset({"accepted"})
 _BAD = frozenset({"missing", "dead", "overdue", "rejected", "expired", "closed"})
@@ -39,7 +35,7 @@ def badge(state: str) -> SafeString:
 
 def shown(text: str) -> str:
     """The text without credentials, each character that cannot be seen replaced by one that can."""
-    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", redact(text.replace("\r\n", "\n")))
+    return seen(redact(text))
 
 
 def title(text: str) -> str:

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from notify.models import AuditEntry
 from tests.workspaces.tasks.admin.desk import (
@@ -168,9 +169,23 @@ class TestChange:
         shown = html(admin_client.get(page(alice)))
         assert f'href="/admin/auth/user/{alice.user_id}/change/"' in shown
         assert admin_client.post(page(alice), {"enabled": ""}).status_code == 403
-        assert admin_client.post(page(alice, "delete")).status_code == 403
         alice.refresh_from_db()
         assert alice.enabled
+
+    def test_a_user_is_deleted_who_has_no_part_in_tasks(self, admin_client: Client):
+        alice = user_agent("alice")
+        url = reverse("admin:auth_user_delete", args=[alice.user_id])
+        assert "Are you sure" in html(admin_client.get(url))
+        admin_client.post(url, {"post": "yes"})
+        assert not User.objects.filter(username="alice").exists()
+        assert not Agent.objects.exists()
+
+    def test_a_user_is_not_deleted_who_has(self, admin_client: Client):
+        publisher = publish("alice").publisher
+        url = reverse("admin:auth_user_delete", args=[publisher.user_id])
+        assert "Cannot delete user" in html(admin_client.get(url))
+        admin_client.post(url, {"post": "yes"})
+        assert User.objects.filter(username="alice").exists()
 
 
 class TestSwitch:

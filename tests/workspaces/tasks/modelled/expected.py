@@ -43,7 +43,7 @@ class Expected(Terms):
     def use_worktree(self, by: str, at: dt.datetime, worktree: str | None) -> None:
         self._fits("held")
         need(by == self.holder, "not_yours")
-        need(self.hold_until and at < self.hold_until, "too_late")
+        need(self._is_held_in_time(at), "too_late")
         if worktree is None:
             self._let_go()
         self._attach(by, worktree)
@@ -53,7 +53,7 @@ class Expected(Terms):
         self._fits("held")
         need(by == self.holder, "not_yours")
         need(self.due_at is None or at < self.due_at, "too_late")
-        need(self.hold_until and at < self.hold_until, "too_late")
+        need(self._is_held_in_time(at), "too_late")
         self.misses = 0
         self._next_checkpoint(at)
         self._tell("checkpoint", by, at, source="held")
@@ -102,7 +102,7 @@ class Expected(Terms):
     def offer_transfer(self, by: str, at: dt.datetime, to: str, number: int) -> None:
         self._fits("held")
         need(by == self.holder, "not_yours")
-        need(self.hold_until and at < self.hold_until, "too_late")
+        need(self._is_held_in_time(at), "too_late")
         need(self.offer() is None, "transfer_pending")
         need(to != by and self.world.may_act(to), "agent_refused")
         assert self.hold_until
@@ -119,6 +119,7 @@ class Expected(Terms):
 
     def accept_transfer(self, by: str, at: dt.datetime) -> None:
         offer = self._answered(by, at)
+        need(self._is_held_in_time(at), "too_late")
         offer.status, self.holder, self.misses = "accepted", by, 0
         self._next_checkpoint(at)
         hold = self._own_hold()
@@ -173,8 +174,10 @@ class Expected(Terms):
         contest = self.template == "contest"
         self._fits("open" if contest else "held")
         need(by != self.publisher if contest else by == self.holder, "not_yours")
-        until = self.open_until if contest else self.hold_until
-        need(until and at < until, "too_late")
+        if contest:
+            need(self.open_until and at < self.open_until, "too_late")
+        else:
+            need(self._is_held_in_time(at), "too_late")
         if contest:
             for entry in self.pending():
                 if entry.agent == by:

@@ -33,7 +33,7 @@ from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action
 
 HOUR = dt.timedelta(hours=1)
-MOST_TASKS = 4
+MOST_TASKS = 2
 ENDED = {"accepted", "rejected", "expired", "closed", "cancelled"}
 PEOPLES = [
     "take",
@@ -53,7 +53,8 @@ PEOPLES = [
 ]
 FITTING = {
     "direct open": ["take"],
-    "direct held": ["checkpoint", "use_worktree", "give_back"]
+    "direct held": ["checkpoint"] * 4
+    + ["use_worktree", "give_back"]
     + ["submit", "offer_transfer"] * 4,
     "direct offered": ["accept_transfer"] * 4
     + [
@@ -73,10 +74,10 @@ WORKTREE = [None] * 4 + WORKTREES
 SWITCHED = ["carol", "dave", "service:lone"]
 TERMS: dict[str, list[Any]] = {
     "open_for": [10 * HOUR, 30 * HOUR],
-    "hold_for": [2 * HOUR, 8 * HOUR],
-    "every": [0 * HOUR, HOUR / 3, HOUR / 3, 2 * HOUR],
+    "hold_for": [4 * HOUR, 8 * HOUR],
+    "every": [0 * HOUR, HOUR / 3, HOUR, 2 * HOUR],
     "review_for": [HOUR / 2, 6 * HOUR],
-    "final_miss": [1, 2, 3],
+    "final_miss": [1, 2, 3, 3],
     "returns_allowed": [0, 1, 2],
 }
 PEOPLE = (
@@ -123,10 +124,10 @@ class Market(Stage):
 
     def publish(self, dice: Random, *, direct: bool | None = None) -> None:
         by = dice.choice(AGENTS)
-        if len(self.world.tasks) == MOST_TASKS or not self.world.may_act(by):
+        if len(self._able()) == MOST_TASKS or not self.world.may_act(by):
             return
         if direct is None:
-            direct = dice.choice([True, False])
+            direct = dice.random() < 0.6
         terms: dict[str, Any] = {
             name: dice.choice(values) for name, values in TERMS.items()
         }
@@ -152,20 +153,26 @@ class Market(Stage):
         expected.publish(by, self.at)
 
     def do_what_fits(self, dice: Random) -> None:
-        task = self._one_task(dice)
+        if not self._able():
+            self.publish(dice)
+            return
+        task = dice.choice(self._able())
         kind = f"{task.template} {'offered' if task.offer() else task.status}"
-        action = dice.choice(FITTING.get(kind, ["reopen"]))
+        fitting = FITTING.get(kind, ["reopen"])
+        if task.status == "held" and task.misses:
+            # It is a matter of misses in a row.
+            fitting = [*fitting, *["checkpoint"] * 20]
+        action = dice.choice(fitting)
         self.perform(task, action, self._whose(task, action, dice), dice)
+
+    def _able(self) -> list[Expected]:
+        """Those of which something can still become."""
+        return [task for task in self.world.tasks if task.status != "accepted"]
 
     def do_anything(self, dice: Random) -> None:
         action = dice.choice([*PEOPLES, *TYPES])
         by = dice.choice(AGENTS)
-        self.perform(self._one_task(dice), action, by, dice)
-
-    def _one_task(self, dice: Random) -> Expected:
-        """Mostly one of which something can still become."""
-        able = [task for task in self.world.tasks if task.status != "accepted"]
-        return dice.choice([*able, *able, *able, *self.world.tasks])
+        self.perform(dice.choice(self.world.tasks), action, by, dice)
 
     def _whose(self, task: Expected, action: str, dice: Random) -> str:
         """Mostly who may do it."""
@@ -178,7 +185,9 @@ class Market(Stage):
         }
         publishers = ("accept", "reject", "pick_winner", "cancel", "reopen")
         default = task.publisher if action in publishers else task.holder
-        right = theirs.get(action, default) or dice.choice(AGENTS)
+        entrants = [entry.agent for entry in task.pending()]
+        anybody = dice.choice([*AGENTS, *entrants * 3])
+        right = theirs.get(action, default) or anybody
         others = [OPERATOR] if action in publishers else AGENTS
         return dice.choice([right, right, right, dice.choice(others)])
 

@@ -48,7 +48,7 @@ FROM jobs WHERE id = %s RETURNING id
 _AT = ["at a deadline", "just before one", "just after one"]
 _ABOUT = [*_AT, "a minute before one", "a minute after one"]
 # Most of what people do comes in time, or nothing would come of it.
-JUMPS = [None] * 18 + [*_AT, "20 minutes"]
+JUMPS = [None] * 16 + [*_AT, "20 minutes", "3 hours"]
 WORKERS_JUMPS = [None] * 6 + [*_ABOUT, *_ABOUT, "20 minutes", "3 hours", "100 hours"]
 _NEAR = {
     "at a deadline": 0 * _MOMENT,
@@ -236,14 +236,14 @@ class Stage(RuleBasedStateMachine):
             ),
         )
         topics = [
-            (task, f"task.{done.topic}", done) for task, done in new if done.topic
+            (task, f"task.{topic}", names)
+            for task, done in new
+            for topic, names in done.tells
         ]
         _same(
             Counter(tables.told),
             Counter(
-                (task, topic, name)
-                for task, topic, done in topics
-                for name in done.told
+                (task, topic, name) for task, topic, names in topics for name in names
             ),
         )
         _same(

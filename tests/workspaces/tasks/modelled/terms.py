@@ -50,6 +50,7 @@ class Terms:
     entries: list[Entry] = field(default_factory=list)
     offers: list[Offer] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
+    lapsed: str | None = None
 
     # What is looked at.
 
@@ -101,12 +102,16 @@ class Terms:
         topic: str | None = None,
         told: Iterable[str | None] = (),
     ) -> None:
-        others = {name for name in told if name is not None and name != by}
-        people = {person for name in others for person in self.world.people(name)}
+        tells = [(topic, self._people(told, by))] if topic is not None else []
+        if self.lapsed is not None:
+            tells.append(("transfer_ended", self._people([self.lapsed], by)))
+            self.lapsed = None
         name = f"{by} (operator)" if by == OPERATOR else by
-        self.done.append(
-            Done(action, source, self.status, name, at, topic, frozenset(people))
-        )
+        self.done.append(Done(action, source, self.status, name, at, tuple(tells)))
+
+    def _people(self, told: Iterable[str | None], by: str) -> frozenset[str]:
+        others = {name for name in told if name is not None and name != by}
+        return frozenset(p for name in others for p in self.world.people(name))
 
     # What several have in common.
 
@@ -116,13 +121,22 @@ class Terms:
 
     def _ends(self, status: str, at: dt.datetime) -> None:
         """Nobody holds it any more, and nothing is watched."""
-        offer = self.offer()
-        if offer is not None:
-            offer.status = "expired"
+        self._lapse()
         self._let_go()
         self.status, self.holder, self.ended_at = status, None, at
         self.open_until = self.hold_until = None
         self.warn_at = self.due_at = self.review_warn_at = self.review_until = None
+
+    def _is_held_in_time(self, at: dt.datetime) -> bool:
+        """Neither is the time over, nor was the last checkpoint missed that may not be."""
+        final = self.due_at if self.misses + 1 >= self.final_miss else None
+        return all(at < until for until in (self.hold_until, final) if until)
+
+    def _lapse(self) -> None:
+        """Whom it was offered to hears that it goes elsewhere."""
+        offer = self.offer()
+        if offer is not None:
+            offer.status, self.lapsed = "expired", offer.to
 
     def _loses(self, action: str, by: str, at: dt.datetime) -> None:
         holder = self.holder
@@ -149,9 +163,7 @@ class Terms:
             self.warn_at = self.due_at - min(CHECKPOINT_LEAD, self.every / 2)
 
     def _into_review(self, at: dt.datetime) -> None:
-        offer = self.offer()
-        if offer is not None:
-            offer.status = "expired"
+        self._lapse()
         self.status, self.warn_at, self.due_at = "reviewing", None, None
         self.review_until = at + self.review_for
         self.review_warn_at = self.review_until - min(REVIEW_LEAD, self.review_for / 2)
@@ -218,8 +230,7 @@ class Terms:
             for task in self.world.tasks
             if task is not self
             and task.status in ("open", "held", "reviewing")
-            and task.worktree is not None
-            and task.worktree[0] == worktree
+            and task.worktree == (worktree, hold.number)
         ]
         need(not used, "worktree_refused")
         if self.worktree is not None and self.worktree[0] != worktree:

@@ -80,12 +80,11 @@ class Offer:
 
 @dataclass(frozen=True)
 class Done:
-    """One line of the history, and who should have been told of it under which topic."""
+    """One line of the history, and the topics under which it should have been told, and to whom."""
 
     action: str
     source: str | None
     target: str
     by: str
     at: dt.datetime
-    topic: str | None
-    told: frozenset[str]
+    tells: tuple[tuple[str, frozenset[str]], ...]

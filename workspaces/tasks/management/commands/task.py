@@ -12,17 +12,18 @@ from django.db import transaction
 
 from jobs.command_line import actor as on_command_line
 from jobs.tables import print_json, print_table
-from notify import audit
 from workspaces.models import Worktree
 from workspaces.tasks import (
     arbitration,
     clock,
     diagram,
     lookup,
+    operations,
     publishing,
     taking,
     verbs,
 )
+from workspaces.tasks.actors import Actor
 from workspaces.tasks.command_line import (
     AgentCommand,
     NotApplied,
@@ -31,8 +32,8 @@ from workspaces.tasks.command_line import (
     add_as,
     add_json,
     add_operator,
-    given,
     number,
+    with_texts,
 )
 from workspaces.tasks.display import LIST_HEADERS, list_row, listed, print_task
 from workspaces.tasks.outcomes import Outcome
@@ -46,7 +47,7 @@ _LISTED = 50
 class Command(AgentCommand):
     help = (
         "Publish tasks, take them, report, hand in, decide, and look at them. Exit status: 0 when it applied, 1 when it did "
-        "not (any more) or there is no such thing, 2 for a wrong call."
+        "not (any more) or there is no such thing, 2 for a wrong call, 3 when it applied and that could not be written."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -112,6 +113,9 @@ class Command(AgentCommand):
             action="store_true",
             help="only those that the agent holds, has published, or is offered",
         )
+        listing.add_argument(
+            "--oldest", action="store_true", help="the oldest ones, oldest first"
+        )
         _add_limit(listing, _LISTED)
         add_as(listing)
         add_json(listing)
@@ -138,7 +142,7 @@ class Command(AgentCommand):
         options["run"](options)
 
     def _publish(self, options: dict[str, Any]) -> None:
-        outcome = publishing.publish(actor(options), options)
+        outcome = publishing.publish(actor(options), with_texts(options))
         self._say(outcome, options, line=str(outcome.task_id))
 
     def _take(self, options: dict[str, Any]) -> None:
@@ -151,24 +155,29 @@ class Command(AgentCommand):
 
     def _act(self, verb: Verb, options: dict[str, Any]) -> None:
         by = actor(options)
+        options = with_texts(options)
         with transaction.atomic():
             outcome = verb.run(by, options)
             if by.operator and outcome.ok:
-                audit.record(
-                    on_command_line(),
-                    f"task.{outcome.action}",
-                    target=f"task:{outcome.task_id}",
-                    data={"as": str(by.agent), "status": outcome.status},
+                _record(
+                    by,
+                    outcome.action.value,
+                    options,
+                    status=outcome.status.value,
+                    reason=options.get("reason"),
                 )
         self._say(outcome, options, line=_line(outcome, verb.makes))
 
     def _arbitrate(self, options: dict[str, Any]) -> None:
-        job = arbitration.ask(
-            options["id"],
-            by=actor(options),
-            submission=options["submission"],
-            words=given(options["words"]),
-        )
+        by = actor(options)
+        options = with_texts(options)
+        words = options["words"]
+        with transaction.atomic():
+            job = arbitration.ask(
+                options["id"], by=by, submission=options["submission"], words=words
+            )
+            if by.operator:
+                _record(by, "arbitrate", options, words=words, job_id=str(job))
         if options["json"]:
             said = {"ok": True, "task_id": options["id"], "job_id": str(job)}
             print_json(self.stdout, said)
@@ -190,13 +199,17 @@ class Command(AgentCommand):
             statuses=options["status"] or (),
             template=options["template"],
             of=acting_agent(options) if options["mine"] else None,
-        )[: options["limit"]]
+            oldest_first=options["oldest"],
+        )
+        limit = options["limit"]
+        rows = list(found[: limit + 1])
         if options["json"]:
-            print_json(self.stdout, [listed(task) for task in found])
-        else:
-            print_table(
-                self.stdout, LIST_HEADERS, map(list_row, found), empty="no tasks"
-            )
+            print_json(self.stdout, [listed(task) for task in rows[:limit]])
+            return
+        shown = map(list_row, rows[:limit])
+        print_table(self.stdout, LIST_HEADERS, shown, empty="no tasks")
+        if len(rows) > limit:
+            self.stdout.write("there are more; --limit N shows more")
 
     def _show(self, options: dict[str, Any]) -> None:
         now = clock.now()
@@ -216,6 +229,17 @@ class Command(AgentCommand):
         except (OSError, ValueError) as error:
             raise CommandError(f"{path}: {error}") from error
         self.stdout.write(f"{path}: {'drawn anew' if changed else 'as it was'}")
+
+
+def _record(by: Actor, action: str, options: dict[str, Any], **facts: Any) -> None:
+    """Audit what an operator did here: by whom of this system, and as whom."""
+    operations.record(
+        on_command_line(),
+        action,
+        task_id=options["id"],
+        submission_id=options.get("submission"),
+        **{"as": str(by.agent), **facts},
+    )
 
 
 def _add_limit(parser: argparse.ArgumentParser, default: int) -> None:
