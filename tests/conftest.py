@@ -10,6 +10,7 @@ import pytest
 from django.core.management.color import Style
 from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
+from django.test import override_settings
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
@@ -37,6 +38,15 @@ def only_what_a_test_has_filled_is_emptied() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(DatabaseOperations, "sql_flush", of_rows)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cheap_passwords() -> Iterator[None]:
+    """To hash one as it should be takes longer than most tests."""
+    with override_settings(
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]
+    ):
         yield
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from jobs import claims
+from jobs import claims, registry
 from jobs.bounded import NoAnswerError
 from jobs.connection import QueueConnection
 from jobs.enqueue import NewJob, enqueue, enqueue_many
@@ -80,8 +80,9 @@ def test_a_beat_extends_each_by_the_length_of_its_type(
     ("own", "seconds"), [(None, 20), (MINUTE, 12), (MINUTE * 10, 20)], ids=str
 )
 def test_it_beats_often_enough_for_the_shortest_lease(
-    own: dt.timedelta | None, seconds: int, noop: str, db: None
+    own: dt.timedelta | None, seconds: int, db: None
 ) -> None:
+    registry._job_types.clear()
     job_handler("test.own", lease=own)(lambda context, payload: None)
     pool = Pool(worker="w1", threads=1, queues=Queues(), lease=5 * MINUTE)
     heartbeat = Heartbeat(pool)

@@ -9,7 +9,7 @@ from workspaces.tasks import clock, judge, machine, sockets
 from workspaces.tasks.actors import WORKER
 from workspaces.tasks.change import Details
 from workspaces.tasks.events import LogEvent
-from workspaces.tasks.exceptions import RefusedVerdict
+from workspaces.tasks.exceptions import JudgeError, RefusedVerdict
 from workspaces.tasks.models import Task
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Reason, Status, Template
@@ -31,7 +31,13 @@ def auto_accept(task_id: int, *, context: JobContext | None = None) -> Outcome:
             return outcome
         # The time has come while the row was waited for: now it is for the judge.
         return auto_accept(task_id, context=context)
-    verdict = judge.judge(task)
+    try:
+        verdict = judge.judge(task)
+    except JudgeError:
+        if _to_be_judged(Task.objects.filter(pk=task_id).first() or task):
+            raise
+        # Its publisher was quicker: there was nothing left to judge.
+        return machine.apply(task_id, Action.REVIEW_AUTO_ACCEPT, by=WORKER)
     sockets.check_wanted(sockets.CONTEST_JUDGE, context)
     log.info(
         LogEvent.JUDGED,

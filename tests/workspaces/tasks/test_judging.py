@@ -26,7 +26,7 @@ from tests.workspaces.tasks.market import (
     reviewing,
     unwatched,
 )
-from workspaces.tasks import actions, judging
+from workspaces.tasks import actions, judge, judging
 from workspaces.tasks.exceptions import JudgeMissing, RefusedVerdict, UnknownTask
 from workspaces.tasks.judge import ContestTask, Entry, Verdict
 from workspaces.tasks.models import Submission, Task
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def judge(settings: Settings) -> None:
+def a_judge(settings: Settings) -> None:
     settings.TASKS_CONTEST_JUDGE = plugs.JUDGE
 
 
@@ -255,3 +255,21 @@ def test_a_contest_that_nobody_entered_is_none_to_judge():
     pass_and_work(16 * HOUR)
     assert now(task).status == TaskStatus.EXPIRED
     assert not Job.objects.filter(type="review_auto_accept").exists()
+
+
+def test_a_pick_before_the_judge_is_given_the_entries_is_harmless(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    task = to_be_judged("bob")
+    judge_it = judge.judge
+
+    def picked_first(read: Task) -> Verdict:
+        chosen = entry(task, "bob").pk
+        assert actions.pick_winner(task.pk, by=agent("alice"), submission=chosen).ok
+        return judge_it(read)
+
+    monkeypatch.setattr(judge, "judge", picked_first)
+    run_due_jobs()
+    job = auto_accept_job(task)
+    assert (job.status, job.attempts, job.last_error) == (Status.COMPLETED, 1, "")
+    assert history(task)[-1] == "pick_winner"
