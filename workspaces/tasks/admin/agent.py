@@ -97,11 +97,11 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
             return False  # it comes and goes with its user
         return super().has_change_permission(request, obj)
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Agent | None = None
+    ) -> bool:
         # One by one, on its own page, where a refusal can say why.
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
+        return obj is not None and super().has_delete_permission(request, obj)
 
     @admin.display(description="agent")
     def agent(self, agent: Agent) -> str:

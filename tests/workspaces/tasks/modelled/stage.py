@@ -82,7 +82,8 @@ class Stage(RuleBasedStateMachine):
     def __init__(self, cast: Cast, clock: Stopped) -> None:
         super().__init__()
         self.seen["sequences"] += 1
-        self.savepoint = transaction.savepoint()
+        self.savepoint = transaction.atomic()
+        self.savepoint.__enter__()
         self.cast, self.clock = cast, clock
         self.world = World(
             owners=dict(cast.owners),
@@ -102,7 +103,8 @@ class Stage(RuleBasedStateMachine):
             if sys.exc_info()[0] is None:
                 self.everything_comes_to_an_end()
         finally:
-            transaction.savepoint_rollback(self.savepoint)
+            transaction.set_rollback(True)
+            self.savepoint.__exit__(None, None, None)
 
     def everything_comes_to_an_end(self) -> None:
         raise NotImplementedError
