@@ -47,12 +47,12 @@ def act(context: JobContext, payload: DeadlinePayload) -> None:
             outcome = judging.auto_accept(task_id, context=context)
         else:
             outcome = machine.apply(task_id, action, by=WORKER)
+        if not outcome.ok and outcome.due is not None:
+            _wait(context, outcome, outcome.due)
     except UnknownTask:
         raise _missing(context) from None
     except TaskBusy as busy:
         raise Snooze(AGAIN_AFTER, str(busy)) from busy
-    if not outcome.ok and outcome.due is not None:
-        _wait(context, outcome, outcome.due)
 
 
 def _wait(context: JobContext, outcome: Outcome, due: dt.datetime) -> None:
@@ -60,10 +60,7 @@ def _wait(context: JobContext, outcome: Outcome, due: dt.datetime) -> None:
     key = job_types.key(outcome.action, outcome.task_id, due)
     if Job.objects.filter(pk=context.job_id, unique_key=key).exists():
         raise Snooze(max(due - clock.now(), dt.timedelta(0)), outcome.reason)
-    try:
-        machine.watch(outcome.task_id)
-    except TaskBusy as busy:
-        raise Snooze(AGAIN_AFTER, str(busy)) from busy
+    machine.watch(outcome.task_id)
 
 
 def _task_id(context: JobContext) -> int:

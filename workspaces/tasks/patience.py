@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 
+from jobs.bounded import limit_locks
+from jobs.connection import TransactionConnection
 from workspaces.tasks.exceptions import TaskBusy
 
 LONGEST_WAIT = dt.timedelta(seconds=2)
@@ -23,11 +25,8 @@ def impatient(task_id: int) -> Iterator[None]:
     """A transaction that gives up waiting for a lock; raises :class:`~workspaces.tasks.exceptions.TaskBusy` then."""
     try:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT set_config('lock_timeout', %s, true)",
-                    [f"{LONGEST_WAIT // dt.timedelta(milliseconds=1)}ms"],
-                )
+            milliseconds = LONGEST_WAIT // dt.timedelta(milliseconds=1)
+            limit_locks(TransactionConnection(), f"{milliseconds}ms")
             yield
     except OperationalError as error:
         if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
