@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.acceptance.product import Product
+from tests.acceptance.ledger import Ledger
+from tests.acceptance.product import Process, Product
 from tests.acceptance.receiver import Receiver
 from tests.acceptance.remote import Remote
 
@@ -89,3 +91,17 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture
 def remote(tmp_path: Path) -> Remote:
     return Remote(tmp_path)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger")
+
+
+@pytest.fixture
+def resumed() -> Iterator[list[Process]]:
+    """Processes that are not left suspended, or they could not be ended."""
+    suspended: list[Process] = []
+    yield suspended
+    for process in suspended:
+        process.send(signal.SIGCONT)

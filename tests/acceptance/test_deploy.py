@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.ledger import RECORDING, Ledger
 from tests.acceptance.product import Product, await_true
 
@@ -14,11 +12,6 @@ Install = Callable[..., Product]
 
 OLDER = {"DJANGO_SETTINGS_MODULE": "tests.acceptance.settings"}
 """Without ``test.record``, with ``test.append``, which the newer version has no more."""
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
 
 
 def old_job(product: Product, tmp_path: Path) -> str:

@@ -34,11 +34,6 @@ PARTS = {
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
-@pytest.fixture
 def proxy() -> Iterator[Proxy]:
     host = conninfo_to_dict(os.environ["DATABASE_URL"])["host"]
     if not str(host).startswith("/"):

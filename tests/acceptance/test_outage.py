@@ -43,11 +43,6 @@ def product(server: Cluster, tmp_path: Path) -> Iterator[Product]:
         product.close()
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_handler_longer_than_its_lease_outlives_a_restart_of_the_database(
     server: Cluster, product: Product, ledger: Ledger, tmp_path: Path, mode: str

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
-import pytest
+from collections.abc import Callable
 
 from tests.acceptance.faulted import BRIEF_LEASE
 from tests.acceptance.ledger import RECORDING, Ledger
@@ -24,20 +21,6 @@ LEASES = {
     "JOBS_WORKERS": "1",
 }
 BY_SLEEPER = "SELECT type, id::text FROM jobs WHERE status = 'running' AND leased_by LIKE %s AND lease_seq = 1"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
-@pytest.fixture
-def resumed() -> Iterator[list[Process]]:
-    """Processes that are not left suspended, or they could not be ended."""
-    suspended: list[Process] = []
-    yield suspended
-    for process in suspended:
-        process.send(signal.SIGCONT)
 
 
 def held_by(product: Product, worker: Process) -> dict[str, set[str]]:

@@ -15,11 +15,6 @@ from tests.acceptance.product import Process, Product, await_true
 Install = Callable[..., Product]
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
 @pytest.fixture(params=["+10m", "-10m"])
 def clock(request: pytest.FixtureRequest, tmp_path: Path) -> WrongClock:
     return WrongClock(tmp_path, request.param)

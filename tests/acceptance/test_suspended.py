@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-import pytest
 
 from tests.acceptance.ledger import RECORDING, Ledger
 from tests.acceptance.product import Process, Product, await_true
@@ -21,20 +19,6 @@ HALF_AN_HOUR = "30m"
 
 IN_A_BATCH = 16 + 32 + 20
 """A worker that had nothing to do claims 16 jobs, then twice as many each time: the one after so many has others behind it."""
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
-@pytest.fixture
-def resumed() -> Iterator[list[Process]]:
-    """Processes that are not left suspended, or they could not be ended."""
-    suspended: list[Process] = []
-    yield suspended
-    for process in suspended:
-        process.send(signal.SIGCONT)
 
 
 def warm(product: Product, ledger: Ledger) -> None:
