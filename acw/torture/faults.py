@@ -51,10 +51,15 @@ class Deck:
         self._random = rng
         self._left: list[Fault] = []
         self._put_back: list[Fault] = []
-        self.rounds = 0
+        self._to_come = {fault.name for fault in faults}
+
+    @property
+    def complete(self) -> bool:
+        """Whether each fault has happened at least once."""
+        return not self._to_come
 
     def deal(self) -> Fault | None:
-        """The next one, None where there is none any more; ``rounds`` counts those that are over."""
+        """The next one, None where there is none any more."""
         if not self._left:
             self._left = self._round + self._put_back
             self._put_back = []
@@ -64,13 +69,13 @@ class Deck:
         fault = self._left.pop()
         if fault.once and fault in self._round:
             self._round.remove(fault)
-        if not self._left:
-            self.rounds += 1
+        self._to_come.discard(fault.name)
         return fault
 
     def put_back(self, fault: Fault) -> None:
         """It could not happen now: into the next round."""
         self._put_back.append(fault)
+        self._to_come.add(fault.name)
 
 
 def _kill(field: Field) -> str | None:

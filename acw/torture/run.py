@@ -134,7 +134,7 @@ def _faults(
             time.monotonic() < ends_at
             or producer.works()
             # A slow machine must not spare the workers one of the faults.
-            or (not deck.rounds and time.monotonic() < gives_up_at)
+            or (not deck.complete and time.monotonic() < gives_up_at)
         ):
             fleet.tend()
             if time.monotonic() >= due:

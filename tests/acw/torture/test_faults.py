@@ -127,11 +127,21 @@ def names(cards: Deck, count: int) -> list[str]:
 def test_each_comes_as_often_as_it_should_in_each_round():
     cards = deck(*FAULTS)
     size = sum(fault.often for fault in FAULTS)
-    for number in range(1, 4):
+    for _ in range(3):
         assert Counter(names(cards, size)) == {
             fault.name: fault.often for fault in FAULTS
         }
-        assert cards.rounds == number
+
+
+def test_it_is_complete_when_each_has_happened():
+    cards = deck(*FAULTS)
+    for _ in range(3 * sum(fault.often for fault in FAULTS)):
+        fault = cards.deal()
+        assert fault is not None
+        cards.put_back(fault)
+        assert not cards.complete
+    while not cards.complete:
+        assert cards.deal() is not None
 
 
 def test_the_order_is_that_of_the_seed():
@@ -153,4 +163,4 @@ def test_what_comes_once_comes_again_only_where_it_did_not_happen():
 def test_where_all_came_once_there_is_no_more():
     cards = deck(Fault(name="once", inject=nothing, once=True))
     assert names(cards, 3) == ["once"]
-    assert cards.rounds == 1
+    assert cards.complete
