@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-from-lock
+# Where it is set, each process of the tests compiles every module anew, which takes longer than most tests.
+unexport PYTHONDONTWRITEBYTECODE
 HOST ?= 127.0.0.1
 PORT ?= 8000
 

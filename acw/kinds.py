@@ -93,6 +93,16 @@ def _networks(value: str) -> list[Network]:
     return [ipaddress.ip_network(item) for item in _items(value)]
 
 
+def _statuses(value: str) -> frozenset[int]:
+    items = _items(value)
+    for item in items:
+        if not re.fullmatch(r"4[0-9]{2}", item):
+            raise ValueError(f"{item!r} is no status from 400 to 499")
+        if item == "410":
+            raise ValueError("410 says that the receiver is gone")
+    return frozenset(map(int, items))
+
+
 def _web_url(value: str) -> str:
     if value and not re.fullmatch(r"(?i:https?)://[^\s/]\S*", value):
         raise ValueError("it is no web address")
@@ -139,6 +149,11 @@ NETWORKS = Kind(
     name="list of networks",
     accepted="networks with commas between them, such as 10.0.0.0/8,fd00::/8",
     parse=_networks,
+)
+STATUSES = Kind(
+    name="list of statuses",
+    accepted="statuses from 400 to 499 but 410 with commas between them, or none",
+    parse=_statuses,
 )
 WEB_URL = Kind(
     name="URL",

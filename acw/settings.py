@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import socket
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from acw import database, env, kinds, local_secrets, logs
+from acw import consistency, database, env, kinds, local_secrets, logs
 from acw.base_settings import *  # noqa: F403 - they are settings of this module too
 from acw.base_settings import BASE_DIR
 from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG, INTERVAL
@@ -236,18 +235,12 @@ TASKS_JUDGE_TIMEOUT = env.read("TASKS_JUDGE_TIMEOUT", DURATION, default="10m")
 # Off: no webhook job is made at all.
 NOTIFY_WEBHOOK_ENABLED = env.read("NOTIFY_WEBHOOK_ENABLED", FLAG, default="false")
 # The first endpoint, made by `migrate`.
-NOTIFY_WEBHOOK_URL = env.read(
-    "NOTIFY_WEBHOOK_URL",
-    kinds.WEB_URL,
-    secret=True,
-)
+NOTIFY_WEBHOOK_URL = env.read("NOTIFY_WEBHOOK_URL", kinds.WEB_URL, secret=True)
 # The first endpoint's signing secret.
 NOTIFY_WEBHOOK_SECRET = env.read(
-    "NOTIFY_WEBHOOK_SECRET",
-    kinds.WEBHOOK_SECRET,
-    secret=True,
+    "NOTIFY_WEBHOOK_SECRET", kinds.WEBHOOK_SECRET, secret=True
 )
-# Bounds one whole delivery.
+# Bounds one whole exchange; an endpoint may have its own.
 NOTIFY_WEBHOOK_TIMEOUT = env.read("NOTIFY_WEBHOOK_TIMEOUT", DURATION, default="10s")
 # The first endpoint's topics.
 NOTIFY_WEBHOOK_TOPICS = env.read("NOTIFY_WEBHOOK_TOPICS", kinds.NAMES)
@@ -257,24 +250,38 @@ NOTIFY_WEBHOOK_ALLOW_NETWORKS = env.read(
     kinds.NETWORKS,
     default="127.0.0.0/8,::1/128" if EMBEDDED else "",
 )
+# A file of certificates to trust in the place of certifi's.
+NOTIFY_WEBHOOK_CA_BUNDLE = env.read("NOTIFY_WEBHOOK_CA_BUNDLE", kinds.TEXT)
+# The answers of 4xx that ask for another try.
+NOTIFY_WEBHOOK_RETRY_STATUSES = env.read(
+    "NOTIFY_WEBHOOK_RETRY_STATUSES", kinds.STATUSES, default="408,425,429"
+)
+# Failures in a row, over several events, that open an endpoint's breaker.
+NOTIFY_WEBHOOK_BREAKER_FAILURES = env.read(
+    "NOTIFY_WEBHOOK_BREAKER_FAILURES", kinds.whole_number(minimum=2), default="5"
+)
+# From the opening to the first try, doubled with each that fails.
+NOTIFY_WEBHOOK_BREAKER_WAIT = env.read(
+    "NOTIFY_WEBHOOK_BREAKER_WAIT", DURATION, default="30s"
+)
+# The longest time between tries.
+NOTIFY_WEBHOOK_BREAKER_MAX_WAIT = env.read(
+    "NOTIFY_WEBHOOK_BREAKER_MAX_WAIT", DURATION, default="15m"
+)
+# An endpoint that fails for this long is disabled.
+NOTIFY_WEBHOOK_DISABLE_AFTER = env.read(
+    "NOTIFY_WEBHOOK_DISABLE_AFTER", DURATION, default="120h"
+)
+# Dead letters of one endpoint within this time are one notification.
+NOTIFY_WEBHOOK_DEAD_LETTER_WINDOW = env.read(
+    "NOTIFY_WEBHOOK_DEAD_LETTER_WINDOW", DURATION, default="15m"
+)
 # Deliveries tried.
 NOTIFY_WEBHOOK_MAX_ATTEMPTS = env.read(
     "NOTIFY_WEBHOOK_MAX_ATTEMPTS", kinds.whole_number(minimum=1), default="6"
 )
 
-# Values that are good each and cannot hold together
-
-if JOBS_WORKTREE_PRUNE_WARNING_LEAD >= JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD:
-    raise ImproperlyConfigured(
-        f"JOBS_WORKTREE_PRUNE_WARNING_LEAD ({JOBS_WORKTREE_PRUNE_WARNING_LEAD}) must be"
-        " shorter than JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD"
-        f" ({JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD})"
-    )
-if JOBS_BACKOFF_BASE > JOBS_BACKOFF_MAX:
-    raise ImproperlyConfigured(
-        f"JOBS_BACKOFF_BASE ({JOBS_BACKOFF_BASE}) must not be longer than"
-        f" JOBS_BACKOFF_MAX ({JOBS_BACKOFF_MAX})"
-    )
+consistency.check(globals())
 
 # What follows from them
 

@@ -106,6 +106,12 @@ class Job(models.Model):
                 condition=models.Q(ref_id__isnull=False),
             ),
             # Purge and the lists of dead jobs read it by status, newest or oldest first.
+            # What waits on behalf of one row, e.g. all that is to go to one receiver.
+            models.Index(
+                fields=["type", "ref_id", "id"],
+                name="jobs_pending_ref",
+                condition=models.Q(status=Status.PENDING, ref_id__isnull=False),
+            ),
             models.Index(
                 fields=["status", "completed_at"],
                 name="jobs_finished",

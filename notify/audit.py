@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from notify.models import (
+from notify.models.audit import (
     ACTION_MAX_LENGTH,
     ACTOR_MAX_LENGTH,
     TARGET_MAX_LENGTH,

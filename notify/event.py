@@ -12,7 +12,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from jobs.redaction import redact
 from notify import topics
 from notify.exceptions import InvalidEvent
-from notify.models import TITLE_MAX_LENGTH
+from notify.models.notification import TITLE_MAX_LENGTH
 
 BODY_LIMIT = 8_000
 """Characters kept of a body: its beginning and its end."""

@@ -9,8 +9,16 @@ from django.db import models
 from django.db.models import BooleanField, ExpressionWrapper, F, OuterRef, Q, Subquery
 from django.db.models.functions import Now
 
+DELIVERY_TYPE = "webhook.deliver"
+"""The type of the jobs that deliver webhooks."""
+
 if TYPE_CHECKING:
-    from notify.models import Notification, WebhookAttempt, WebhookEndpoint
+    from notify.models import (
+        Notification,
+        WebhookAttempt,
+        WebhookDelivery,
+        WebhookEndpoint,
+    )
 
 IS_READ = ExpressionWrapper(Q(read_at__isnull=False), output_field=BooleanField())
 INBOX_ORDER = (IS_READ.asc(), F("created_at").desc(), F("id").desc())
@@ -67,3 +75,10 @@ class WebhookAttemptQuerySet(models.QuerySet["WebhookAttempt"]):
     def oldest(self, count: int) -> WebhookAttemptQuerySet:
         """The first ``count`` rows, found by the primary key alone."""
         return self.filter(pk__in=self.order_by("pk").values("pk")[:count])
+
+
+class WebhookDeliveryManager(models.Manager["WebhookDelivery"]):
+    """Of all jobs those that deliver webhooks."""
+
+    def get_queryset(self) -> models.QuerySet[WebhookDelivery]:
+        return super().get_queryset().filter(type=DELIVERY_TYPE)

@@ -13,8 +13,9 @@ from jobs.enqueue import NewJob, enqueue_many
 from notify import topics
 from notify.event import Event
 from notify.models import WebhookEndpoint
+from notify.querysets import DELIVERY_TYPE
 
-JOB_TYPE = "webhook.deliver"
+JOB_TYPE = DELIVERY_TYPE
 
 
 @dataclass(frozen=True, kw_only=True)

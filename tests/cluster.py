@@ -63,6 +63,7 @@ def pytest_load_initial_conftests() -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Twice as many processes as there are processors: much of the time goes by in waiting for other processes."""
     return 2 * (os.cpu_count() or 1)

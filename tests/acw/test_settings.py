@@ -173,7 +173,7 @@ def test_a_relative_data_directory_is_below_the_project():
             {"JOBS_WORKTREE_PRUNE_WARNING_LEAD": "720h"},
             "must be shorter than JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD",
         ),
-        ({"JOBS_BACKOFF_BASE": "2h"}, "must not be longer than JOBS_BACKOFF_MAX"),
+        ({"JOBS_BACKOFF_BASE": "2h"}, "must be no longer than JOBS_BACKOFF_MAX"),
     ],
 )
 def test_a_bad_value_stops_the_start_with_one_line(

@@ -6,7 +6,7 @@ import pytest
 
 from notify.event import BODY_LIMIT, DATA_LIMIT, Event
 from notify.exceptions import InvalidEvent, UnknownTopic
-from notify.models import TITLE_MAX_LENGTH
+from notify.models.notification import TITLE_MAX_LENGTH
 from tests.notify.factories import TOPIC, UserFactory
 
 CREDENTIALS = "https://me:hunter2@git.example/x?token=abc"

@@ -10,19 +10,11 @@ from pytest_django.asserts import assertContains, assertNotContains
 
 from notify import audit
 from tests.notify.factories import (
-    TOPIC,
-    AdminFactory,
     AttemptFactory,
     NotificationFactory,
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def admin(client: Client) -> Client:
-    client.force_login(AdminFactory(username="alice"))
-    return client
 
 
 def page(model: str, *args: object, verb: str = "changelist") -> str:
@@ -83,31 +75,3 @@ def test_a_user_who_was_told_something_can_be_deleted(admin: Client):
 
     assert gone.status_code == 302
     assert not type(user).objects.filter(pk=user.pk).exists()
-
-
-def test_an_attempt_shows_what_it_was_and_took(admin: Client):
-    AttemptFactory(job_id=None, duration=dt.timedelta(milliseconds=12.4))
-
-    shown = admin.get(page("webhookattempt"))
-
-    assertContains(shown, "test event")
-    assertContains(shown, ">12<")
-
-
-def test_notifications_are_found_by_topic(admin: Client):
-    NotificationFactory(title="Wanted")
-    NotificationFactory(title="Unwanted", topic="test.other")
-
-    shown = admin.get(page("notification"), {"topic": TOPIC})
-
-    assertContains(shown, "Wanted")
-    assertNotContains(shown, "Unwanted")
-
-
-def test_a_job_is_named_by_the_end_of_its_id(admin: Client):
-    attempt = AttemptFactory()
-
-    shown = admin.get(page("webhookattempt"))
-
-    assertContains(shown, f"…{str(attempt.job_id)[-12:]}</a>")
-    assertContains(shown, f"/admin/jobs/job/{attempt.job_id}/change/")

@@ -1,0 +1,7 @@
+"""How notifications and webhooks look in the admin. What is done with them lives elsewhere."""
+
+from __future__ import annotations
+
+from notify.admin import attempts, endpoints, records
+
+__all__ = ["attempts", "endpoints", "records"]

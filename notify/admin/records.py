@@ -1,0 +1,47 @@
+"""Notifications and the audit in the admin."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from notify.admin.written import TopicFilter, Written, pretty
+from notify.models import AuditEntry, Notification
+
+
+@admin.register(Notification)
+class NotificationAdmin(Written):
+    """What was told to whom. May be deleted, or a user who was told something could not be."""
+
+    list_display = ["created_at", "user", "topic", "title", "read_at"]
+    list_filter = [TopicFilter, ("read_at", admin.EmptyFieldListFilter), "created_at"]
+    list_select_related = ["user"]
+    search_fields = ["=user__username", "=topic", "title"]
+    ordering = ["-id"]
+    fields = ["user", "topic", "title", "body", "pretty_data", "read_at", "created_at"]
+
+    @admin.display(description="data")
+    def pretty_data(self, notification: Notification) -> SafeString:
+        return pretty(notification.data)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(Written):
+    """Who did what. Nobody changes the record."""
+
+    list_display = ["created_at", "actor", "action", "target"]
+    list_filter = ["action", "created_at"]
+    search_fields = ["=actor", "=action", "=target"]
+    ordering = ["-id"]
+    fields = ["created_at", "actor", "action", "target", "pretty_data"]
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> bool:
+        return False
+
+    @admin.display(description="data")
+    def pretty_data(self, entry: AuditEntry) -> SafeString:
+        return pretty(entry.data)

@@ -1,0 +1,42 @@
+"""A verb of `manage.py webhook`, and the endpoint that it is about."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from notify.models import WebhookEndpoint
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """``run`` is given the command, to write to, and its options."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[BaseCommand, Options], None]
+
+
+def name_argument(parser: argparse.ArgumentParser) -> None:
+    """The endpoint's name, as the only argument."""
+    parser.add_argument("name", metavar="NAME")
+
+
+def endpoint_named(name: str) -> WebhookEndpoint:
+    """The endpoint. Raises CommandError, a wrong call, which lists those that there are."""
+    endpoint = WebhookEndpoint.objects.filter(name=name).first()
+    if endpoint is None:
+        known = (
+            ", ".join(WebhookEndpoint.objects.values_list("name", flat=True)) or "none"
+        )
+        raise CommandError(
+            f"there is no endpoint {name!r}; there are: {known}", returncode=2
+        )
+    return endpoint

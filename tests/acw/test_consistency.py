@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from acw import consistency
+
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+GOOD = {
+    "JOBS_WORKTREE_PRUNE_WARNING_LEAD": HOUR,
+    "JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD": DAY,
+    "JOBS_BACKOFF_BASE": HOUR,
+    "JOBS_BACKOFF_MAX": HOUR,
+    "NOTIFY_WEBHOOK_BREAKER_WAIT": HOUR,
+    "NOTIFY_WEBHOOK_BREAKER_MAX_WAIT": HOUR,
+}
+
+
+def test_what_holds_together_passes():
+    consistency.check(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "JOBS_WORKTREE_PRUNE_WARNING_LEAD",
+            DAY,
+            "WARNING_LEAD .* must be shorter than JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD",
+        ),
+        ("JOBS_BACKOFF_BASE", DAY, "must be no longer than JOBS_BACKOFF_MAX"),
+        (
+            "NOTIFY_WEBHOOK_BREAKER_WAIT",
+            DAY,
+            "no longer than NOTIFY_WEBHOOK_BREAKER_MAX_WAIT",
+        ),
+    ],
+)
+def test_what_cannot_hold_together_is_refused_by_name(
+    name: str, value: dt.timedelta, message: str
+):
+    with pytest.raises(ImproperlyConfigured, match=message):
+        consistency.check({**GOOD, name: value})
