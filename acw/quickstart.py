@@ -151,6 +151,12 @@ class Quickstart:
         self._say(
             "    Commands: .venv/bin/python manage.py help (doctor, jobs, runners …)"
         )
+        opened = settings.NOTIFY_WEBHOOK_ALLOW_NETWORKS
+        if opened:
+            self._say(
+                f"    Webhooks may reach receivers in {', '.join(map(str, opened))}"
+                " (NOTIFY_WEBHOOK_ALLOW_NETWORKS)."
+            )
         self._say(f"    Inbox:    {url}/inbox/")
         self._say(f"    Console:  {url}/admin/")
 

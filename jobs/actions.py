@@ -1,4 +1,4 @@
-"""What an operator does to jobs: retry, cancel, run now.
+"""What an operator does to jobs: retry, repeat, cancel, run now.
 
 Shared by the admin and the commands; how each is done to a set of jobs is in :mod:`jobs.verbs`.
 """
@@ -6,7 +6,8 @@ Shared by the admin and the commands; how each is done to a set of jobs is in :m
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, transaction
@@ -27,6 +28,33 @@ def retry(chosen: Chosen, *, actor: str, time_limit: float | None = None) -> Res
     ``time_limit`` (seconds) ends a large set after a batch, see :class:`~jobs.action_result.Result`.
     """
     return act(_RETRY, chosen, actor=actor, time_limit=time_limit)
+
+
+def repeat(
+    chosen: Chosen,
+    *,
+    actor: str,
+    time_limit: float | None = None,
+    participle: str = "repeated",
+    unless: Callable[[list[Job]], Mapping[uuid.UUID, str]] | None = None,
+) -> Result:
+    """As :func:`retry`, for dead and completed jobs: what was done is done again.
+
+    Only for types of which the second time does no harm, as what they reach knows them by their ids. ``participle`` is
+    how the result calls it. ``unless`` is given the jobs, under their locks and without payloads, and returns the reasons of those that
+    are to be left.
+    """
+
+    def write(jobs: list[Job]) -> Written:
+        reasons = {} if unless is None else unless(jobs)
+        written = _write_retry([job for job in jobs if job.pk not in reasons])
+        written.skipped += [
+            Skip(target=pk, reason=reason) for pk, reason in reasons.items()
+        ]
+        return written
+
+    verb = replace(_REPEAT, participle=participle, write=write)
+    return act(verb, chosen, actor=actor, time_limit=time_limit)
 
 
 def cancel(chosen: Chosen, *, actor: str, time_limit: float | None = None) -> Result:
@@ -143,6 +171,15 @@ def _facts(job: Job, **more: Any) -> dict[str, Any]:
     return {"type": job.type, "ref_id": job.ref_id, **more}
 
 
+def _end_facts(job: Job) -> dict[str, Any]:
+    return _facts(
+        job,
+        status=job.status,
+        attempts=job.attempts,
+        last_error=first_line(job.last_error),
+    )
+
+
 def _cancel_facts(job: Job) -> dict[str, Any]:
     if job.status == Status.PENDING:
         return _facts(job, status=job.status)
@@ -167,12 +204,17 @@ _RETRY = Verb(
     eligible=JobQuerySet.retryable,
     ineligible=_CHANGED,
     write=_write_retry,
-    facts=lambda job: _facts(
-        job,
-        status=job.status,
-        attempts=job.attempts,
-        last_error=first_line(job.last_error),
-    ),
+    facts=_end_facts,
+    tell=_wake,
+)
+_REPEAT = Verb(
+    action="job.repeat",
+    participle="repeated",
+    states=(Status.DEAD, Status.COMPLETED),
+    eligible=JobQuerySet.repeatable,
+    ineligible=_CHANGED,
+    write=_write_retry,
+    facts=_end_facts,
     tell=_wake,
 )
 _CANCEL = Verb(

@@ -118,6 +118,11 @@ class QueueConnection:
     ) -> None:
         self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, sound or not."""
+        return self._wrapper is not None and self._wrapper.connection is not None
+
     def raw(self) -> psycopg.Connection[Any]:
         """The open psycopg connection, opened now where there is none."""
         if self._wrapper is None:
@@ -169,7 +174,9 @@ class QueueConnection:
                 # Django puts loaders of its own into the connection, which run in Python for each value.
                 self._cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
             self._cursor.execute(query, parameters)
-            return self._cursor.fetchall() if self._cursor.description else []
+            result = self._cursor.pgresult
+            # Not `description`, which is made of objects for all columns.
+            return self._cursor.fetchall() if result and result.nfields else []
         except UNAVAILABLE:
             self.close()
             raise

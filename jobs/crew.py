@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from contextlib import suppress
 
-from jobs import hangs
+from jobs import concurrency, hangs
 from jobs.connection import Executes
 from jobs.leases import LeasedJob
 from jobs.outcomes import NOT_BEGUN, Outcome
@@ -27,6 +27,7 @@ class Crew:
         self._make = make
         self._numbers = itertools.count(1)
         self._size = size
+        concurrency.announce(size)
         self._written_off: list[WorkerThread] = []
         self._executed = 0
         self.working = [make(next(self._numbers)) for _ in range(size)]

@@ -14,12 +14,13 @@ _BAD = frozenset({"dead", "failed", "lost", "overdue", "stalled"})
 _BUSY = frozenset({"running", "stopping", "asked to stop"})
 
 
-def badge(state: str) -> SafeString:
-    """The state as a word on a colour that goes with it."""
+def badge(state: str, word: str = "") -> SafeString:
+    """The state as a word, or ``word`` in its place, on a colour that goes with it."""
+    word = word or state
     for kind, states in (("good", _GOOD), ("bad", _BAD), ("busy", _BUSY)):
         if state in states:
-            return format_html('<span class="state state-{}">{}</span>', kind, state)
-    return format_html('<span class="state">{}</span>', state)
+            return format_html('<span class="state state-{}">{}</span>', kind, word)
+    return format_html('<span class="state">{}</span>', word)
 
 
 def block(text: str) -> SafeString | str:

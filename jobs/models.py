@@ -105,13 +105,19 @@ class Job(models.Model):
                 name="jobs_ref_id",
                 condition=models.Q(ref_id__isnull=False),
             ),
-            # Purge and the lists of dead jobs read it by status, newest or oldest first.
             # What waits on behalf of one row, e.g. all that is to go to one receiver.
             models.Index(
                 fields=["type", "ref_id", "id"],
                 name="jobs_pending_ref",
                 condition=models.Q(status=Status.PENDING, ref_id__isnull=False),
             ),
+            # And what died on its behalf. Only a death writes to it.
+            models.Index(
+                fields=["type", "ref_id", "id"],
+                name="jobs_dead_ref",
+                condition=models.Q(status=Status.DEAD, ref_id__isnull=False),
+            ),
+            # Purge and the lists of dead jobs read it by status, newest or oldest first.
             models.Index(
                 fields=["status", "completed_at"],
                 name="jobs_finished",

@@ -41,6 +41,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         """What an operator may retry: never a live job, never one that completed."""
         return self.filter(status__in=("dead", "cancelled"))
 
+    def repeatable(self) -> JobQuerySet:
+        """What may be done again where its type allows that: never a live job, never one that somebody cancelled."""
+        return self.filter(status__in=("dead", "completed"))
+
     def count_by_status(self) -> dict[str, int]:
         """How many jobs there are in each status; statuses without a job are left out."""
         rows = self.order_by().values_list("status").annotate(n=models.Count("*"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from jobs import claims
+from jobs import claims, thread_connection
 from jobs.claims import Claim
 from jobs.connection import UNAVAILABLE, Outage, QueueConnection
 from jobs.events import LogEvent
@@ -67,6 +67,7 @@ class WorkerThread(threading.Thread):
         self._outage = Outage(self.name)
 
     def run(self) -> None:
+        thread_connection.lend(self._connection)
         journal = self._pool.journal
         self._noted = journal.slot() if journal is not None else None
         try:

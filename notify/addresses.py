@@ -12,8 +12,8 @@ from collections.abc import Iterable
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# The ranges that IANA's special-purpose registries keep from the public Internet, and the addresses at which
-# cloud providers serve credentials to their machines. Ranges that carry an IPv4 address inside an IPv6 one
+# The ranges that IANA's special-purpose registries list, and the addresses at which cloud providers serve
+# credentials to their machines. A few of them are reached by everybody, but no receiver of webhooks is there. Ranges that carry an IPv4 address inside an IPv6 one
 # (NAT64, 6to4, Teredo, IPv4-compatible) are refused whole; IPv4-mapped ones are unwrapped first.
 REFUSED: dict[Network, str] = {
     ipaddress.ip_network(network): what
@@ -26,8 +26,11 @@ REFUSED: dict[Network, str] = {
         "172.16.0.0/12": "private",
         "192.0.0.0/24": "protocol assignments",
         "192.0.2.0/24": "documentation",
+        "192.31.196.0/24": "AS112",
+        "192.52.193.0/24": "multicast tunnels",
         "192.88.99.0/24": "6to4 relays",
         "192.168.0.0/16": "private",
+        "192.175.48.0/24": "AS112",
         "198.18.0.0/15": "benchmarking",
         "198.51.100.0/24": "documentation",
         "203.0.113.0/24": "documentation",
@@ -41,6 +44,7 @@ REFUSED: dict[Network, str] = {
         "2001::/23": "protocol assignments",
         "2001:db8::/32": "documentation",
         "2002::/16": "6to4",
+        "2620:4f:8000::/48": "AS112",
         "3fff::/20": "documentation",
         "5f00::/16": "segment routing",
         "fc00::/7": "private",

@@ -12,6 +12,7 @@ class NotifyConfig(AppConfig):
     def ready(self) -> None:
         from jobs.signals import job_dead, operator_acted
         from notify import checks, endpoints, receivers  # noqa: F401 (checks registers itself)
+        from notify.recovering import slices  # noqa: F401 (and its handler)
 
         autodiscover_modules("topics")
         job_dead.connect(receivers.on_job_dead, dispatch_uid="notify.job_dead")

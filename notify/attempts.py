@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import select
 import uuid
-from collections.abc import Sequence
-from typing import Any
 
-import psycopg
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models.functions import Now
 
+from jobs import thread_connection
+from notify.health import places
 from notify.models import WebhookAttempt, WebhookEndpoint
 
-SWEEP_EVERY = 50
+SWEEP_EVERY = 200
 """Attempts of this process from one look for old rows to the next; the first one looks."""
 
 _OLD_ROWS_PER_ATTEMPT = 10
-# In the order of the models' fields, which is that in which Django takes the values.
-_ENDPOINT = ["id", "name", "url", "enabled", "encrypted_secret"]
-_ATTEMPT = ["id", "job_id", "endpoint_id", "topic", "number"]
+_NOT_KNOWN_YET: dict[str, object] = {
+    "status": None,
+    "verdict": WebhookAttempt.Verdict.UNKNOWN,
+    "cause": "",
+    "failure": "",
+    "duration": None,
+    "dns_ms": None,
+    "connect_ms": None,
+    "tls_ms": None,
+    "answer_ms": None,
+    "peer": None,
+    "excerpt": "",
+}
+_FOUND_OUT = tuple(_NOT_KNOWN_YET)
+# In the order of the model's fields, which is that in which Django takes the values.
+_ATTEMPT = [
+    *("id", "job_id", "endpoint_id", "topic", "number", "finished_at"),
+    *_FOUND_OUT,
+    "trial",
+]
 
-# Written out, as is _CLOSE: Django takes longer to make them anew for each delivery than they take to run.
-_OPEN = f"""
-WITH endpoint AS MATERIALIZED (
-    SELECT {", ".join(_ENDPOINT)} FROM webhook_endpoints WHERE id = %(endpoint_id)s
-), opened AS (
-    INSERT INTO webhook_attempts (endpoint_id, job_id, topic, number)
-    SELECT id, %(job_id)s, %(topic)s, %(number)s FROM endpoint WHERE enabled OR %(disabled_too)s
-    RETURNING id
-)
-SELECT opened.id, endpoint.* FROM endpoint LEFT JOIN opened ON true
-"""  # noqa: S608 (put together from the names of columns)
-_FOUND_OUT = ("verdict", "status", "cause", "duration", "peer", "excerpt")
+# Written out: Django takes longer to make it anew for each delivery than it takes to run.
 _CLOSE = f"""
 UPDATE webhook_attempts
-SET finished_at = statement_timestamp(), {", ".join(f"{name} = %({name})s" for name in _FOUND_OUT)}
+SET finished_at = statement_timestamp(), {", ".join(f"{name} = %({name})s" for name in _FOUND_OUT)},
+    slot = CASE WHEN %(keep_place)s THEN slot END
 WHERE id = %(id)s
-"""  # noqa: S608 (as above)
+"""  # noqa: S608 (put together from the names of columns)
 
 _opened = itertools.count()
 
@@ -55,41 +60,51 @@ def open_attempt(
 ) -> tuple[WebhookEndpoint | None, WebhookAttempt | None]:
     """The endpoint as it is now, and the row of an attempt at it, in one statement and one commit.
 
-    No row is written for an endpoint that is gone, nor, without ``disabled_too``, for one that is disabled.
-    Must not be called inside a transaction: the row has to be there while the request is under way.
+    No row is written for an endpoint that is gone, disabled, or has no place for one more: as many are under way as it
+    takes, or its breaker keeps deliveries back. With ``disabled_too`` neither counts, and no place is taken. Must not be called inside a
+    transaction: the row has to be there while the request is under way.
     """
     if next(_opened) % SWEEP_EVERY == 0:
         remove_old()
-    rows = _execute(
-        _OPEN,
-        {
-            "endpoint_id": endpoint_id,
-            "job_id": job_id,
-            "topic": topic,
-            "number": number,
-            "disabled_too": disabled_too,
-        },
+    take = places.take_none if disabled_too else places.take
+    values, pk, trial = take(
+        {"endpoint_id": endpoint_id, "job_id": job_id, "topic": topic, "number": number}
     )
-    if not rows:
+    if values is None:
         return None, None
-    pk, *values = rows[0]
-    endpoint = WebhookEndpoint.from_db(DEFAULT_DB_ALIAS, _ENDPOINT, values)
+    endpoint = WebhookEndpoint.from_db(DEFAULT_DB_ALIAS, places.ENDPOINT_FIELDS, values)
     if pk is None:
         return endpoint, None
+    known = [pk, job_id, endpoint_id, topic, number, None]
     attempt = WebhookAttempt.from_db(
-        DEFAULT_DB_ALIAS, _ATTEMPT, [pk, job_id, endpoint_id, topic, number]
+        DEFAULT_DB_ALIAS, _ATTEMPT, [*known, *_NOT_KNOWN_YET.values(), trial]
     )
     attempt.endpoint = endpoint
     return endpoint, attempt
 
 
-def close_attempt(attempt: WebhookAttempt) -> None:
+def close_attempt(attempt: WebhookAttempt, *, keep_place: bool = False) -> None:
     """Write what was found out, and that it has ended.
 
-    That the row is old enough to have been taken away meanwhile is no failure.
+    With ``keep_place`` its place in flight stays taken, until whoever decides on the breaker frees it. That the row is
+    old enough to have been taken away meanwhile is no failure.
     """
     found_out = {name: getattr(attempt, name) for name in _FOUND_OUT}
-    _execute(_CLOSE, {**found_out, "id": attempt.pk})
+    thread_connection.execute(
+        _CLOSE, {**found_out, "id": attempt.pk, "keep_place": keep_place}
+    )
+
+
+def last_took(endpoint_id: int) -> float | None:
+    """Seconds that the endpoint's last attempt took; None where there is none, or nobody knows how it ended."""
+    newest = (
+        WebhookAttempt.objects.filter(endpoint=endpoint_id, slot__isnull=True)
+        .exclude(verdict__in=["skipped", "superseded"])
+        .order_by("-id")
+        .values_list("duration", flat=True)
+        .first()
+    )
+    return None if newest is None else newest.total_seconds()
 
 
 def skip(
@@ -128,27 +143,3 @@ def remove_old() -> None:
             old.select_for_update(skip_locked=True).values_list("pk", flat=True)
         )
         WebhookAttempt.objects.filter(pk__in=taken).delete()
-
-
-def _execute(query: str, parameters: dict[str, Any]) -> Sequence[tuple[Any, ...]]:
-    """The statement's rows, through psycopg on Django's connection.
-
-    Django's own cursor costs as much again as such a statement, and its health check one more statement; a
-    connection that the server has ended shows without being asked.
-    """
-    if not connection.in_atomic_block and _has_ended():
-        connection.close()
-    with connection.wrap_database_errors:
-        connection.ensure_connection()
-        with psycopg.Cursor(connection.connection) as cursor:
-            cursor.execute(query, parameters)
-            return cursor.fetchall() if cursor.description else []
-
-
-def _has_ended() -> bool:
-    if connection.connection is None or connection.connection.closed:
-        return connection.connection is not None
-    # An idle connection has something to read when the server has hung up, and hardly ever otherwise.
-    look = select.poll()
-    look.register(connection.connection.fileno(), select.POLLIN)
-    return bool(look.poll(0))

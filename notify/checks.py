@@ -11,14 +11,26 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (Django's names)
 
 from jobs.checks import WORKER
-from notify import signing, targets, topics
-from notify.exceptions import InvalidSecret, InvalidUrl, UnknownTopic
+from notify import patterns, signing, targets, topics, trust
+from notify.exceptions import (
+    InvalidSecret,
+    InvalidTopic,
+    InvalidUrl,
+    UnknownTopic,
+    UnreadableBundle,
+)
 
 
 @register(WORKER)
 def check_webhook_settings(**_: Any) -> list[CheckMessage]:
     """Everything about ``NOTIFY_WEBHOOK_*`` that can be wrong without a look into the database."""
-    return [*_check_url(), *_check_secret(), *_check_topics(), *_check_timeout()]
+    return [
+        *_check_url(),
+        *_check_secret(),
+        *_check_topics(),
+        *_check_timeout(),
+        *_check_bundle(),
+    ]
 
 
 def _check_url() -> list[CheckMessage]:
@@ -57,21 +69,20 @@ def _check_topics() -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     for name in settings.NOTIFY_WEBHOOK_TOPICS:
         try:
-            topics.topic(name)
+            patterns.checked([name])
         except UnknownTopic as error:
+            known = [*map(str, topics.webhook_topics()), *patterns.known()]
             messages.append(
                 Error(
                     f"NOTIFY_WEBHOOK_TOPICS: {error}",
-                    hint="Known topics: "
-                    + ", ".join(map(str, topics.webhook_topics())),
+                    hint=f"Known topics: {', '.join(known)}",
                     id="notify.E003",
                 )
             )
-            continue
-        if not topics.may_be_webhook(name):
+        except InvalidTopic as error:
             messages.append(
                 Error(
-                    f"NOTIFY_WEBHOOK_TOPICS: {name} is about webhooks, and never sent as one.",
+                    f"NOTIFY_WEBHOOK_TOPICS: {error}.",
                     hint="Remove it; admins find these in their inbox.",
                     id="notify.E004",
                 )
@@ -99,3 +110,17 @@ def _check_timeout() -> list[CheckMessage]:
             id="notify.W002",
         )
     ]
+
+
+def _check_bundle() -> list[CheckMessage]:
+    try:
+        trust.check(settings.NOTIFY_WEBHOOK_CA_BUNDLE)
+    except UnreadableBundle as error:
+        return [
+            Error(
+                f"{error}.",
+                hint="Name a file of certificates in PEM form that the worker may read, or leave it out for certifi's.",
+                id="notify.E005",
+            )
+        ]
+    return []

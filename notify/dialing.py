@@ -17,6 +17,7 @@ from notify import addresses
 from notify.addresses import Network
 from notify.deadline import Deadline
 from notify.exchange import Failure
+from notify.stopwatch import Stopwatch
 from notify.targets import Target
 
 MAX_TRIED = 3
@@ -52,6 +53,7 @@ class Dialer:
         allowed: Sequence[Network],
         deadline: Deadline,
         resolver: Resolver = look_up,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
         self.peer: str | None = None
         self._target = target
@@ -59,12 +61,17 @@ class Dialer:
         self._allowed = allowed
         self._deadline = deadline
         self._resolver = resolver
+        self._stopwatch = stopwatch or Stopwatch()
 
     def dial(self) -> socket.socket:
         """A connected socket. Raises :class:`DialFailed`."""
         answers = self._resolve()
         for answer in answers:
             self._check(answer[4][0])
+        with self._stopwatch.measure("connect_ms"):
+            return self._connect_to_one(answers)
+
+    def _connect_to_one(self, answers: Sequence[AddressInfo]) -> socket.socket:
         tried = answers[:MAX_TRIED]
         failed = ""
         for number, answer in enumerate(tried):
@@ -82,7 +89,6 @@ class Dialer:
         raise DialFailed(Failure.CONNECT, failed)
 
     def _resolve(self) -> Sequence[AddressInfo]:
-        """The name's addresses; looked up in a thread of its own, since no look-up can be given a time limit."""
         # An address that is written out is never asked for, so that nothing of it can take long.
         with suppress(socket.gaierror, UnicodeError):
             return socket.getaddrinfo(
@@ -91,6 +97,11 @@ class Dialer:
                 type=socket.SOCK_STREAM,
                 flags=socket.AI_NUMERICHOST,
             )
+        with self._stopwatch.measure("dns_ms"):
+            return self._look_up()
+
+    def _look_up(self) -> Sequence[AddressInfo]:
+        """The name's addresses; looked up in a thread of its own, since no look-up can be given a time limit."""
         found: queue.SimpleQueue[Sequence[AddressInfo] | Exception] = (
             queue.SimpleQueue()
         )

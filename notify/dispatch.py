@@ -20,10 +20,10 @@ import logging
 from django.db import transaction
 
 from notify import inapp, webhooks
-from notify.event import Event
+from notify.event import Event, Group
 from notify.events import LogEvent
 
-__all__ = ["Event", "dispatch"]
+__all__ = ["Event", "Group", "dispatch"]
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.apps import apps as global_apps
@@ -12,10 +14,11 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from notify import audit, encryption, signing, targets, topics
+from notify import audit, encryption, patterns, signing, targets
 from notify.events import LogEvent
-from notify.exceptions import InvalidTopic, NotifyError
+from notify.exceptions import NotifyError
 from notify.models import AuditEntry, WebhookEndpoint
+from notify.models.endpoint import IN_FLIGHT_DEFAULT
 
 FIRST_NAME = "default"
 """The name of the endpoint that ``NOTIFY_WEBHOOK_URL`` makes."""
@@ -27,16 +30,32 @@ log = logging.getLogger(__name__)
 
 
 def add(
-    name: str, url: str, *, topic_names: Iterable[str], secret: str, actor: str
+    name: str,
+    url: str,
+    *,
+    topic_names: Iterable[str],
+    secret: str,
+    actor: str,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    timeout: dt.timedelta | None = None,
+    max_in_flight: int = IN_FLIGHT_DEFAULT,
+    checkup_allowed: bool = False,
 ) -> WebhookEndpoint:
-    """Make an endpoint, audited. Raises ``InvalidUrl``, ``InvalidSecret``, ``InvalidTopic``, ``UnknownTopic``.
+    """Make an endpoint, audited. ``topic_names`` may be patterns; see :mod:`notify.patterns`.
 
-    A name that is taken or too long raises :class:`django.core.exceptions.ValidationError`.
+    Raises ``InvalidUrl``, ``InvalidSecret``, ``InvalidHeader``, ``InvalidTopic``, ``UnknownTopic``, and
+    :class:`django.core.exceptions.ValidationError` for any other value that may not be, as a name that is taken.
     """
     endpoint = WebhookEndpoint(
-        name=name, url=targets.parse(url).url, topics=checked_topics(topic_names)
+        name=name,
+        url=targets.parse(url).url,
+        topics=patterns.checked(topic_names),
+        timeout=timeout,
+        max_in_flight=max_in_flight,
+        checkup_allowed=checkup_allowed,
     )
     endpoint.set_secret(secret)
+    endpoint.set_headers(headers)
     endpoint.full_clean()
     with transaction.atomic():
         endpoint.save()
@@ -44,23 +63,16 @@ def add(
             actor,
             ADDED,
             target=f"webhook:{endpoint.name}",
-            data={"target": endpoint.target, "topics": endpoint.topics},
+            data={
+                "target": endpoint.target,
+                "topics": endpoint.topics,
+                "headers": sorted(headers),
+            },
         )
     log.info(
         LogEvent.ENDPOINT_CREATED, extra={"endpoint": name, "target": endpoint.target}
     )
     return endpoint
-
-
-def checked_topics(names: Iterable[str]) -> list[str]:
-    """Each name once, in order. Raises ``UnknownTopic``, and ``InvalidTopic`` for one that never goes out."""
-    wanted = sorted({topics.topic(name).name for name in names})
-    for name in wanted:
-        if not topics.may_be_webhook(name):
-            raise InvalidTopic(
-                f"topic {name!r} is about webhooks, and never sent as one"
-            )
-    return wanted
 
 
 def create_first(
@@ -101,7 +113,7 @@ def _first_endpoint() -> dict[str, Any]:
         variable = "NOTIFY_WEBHOOK_SECRET"
         secret = signing.checked_secret(settings.NOTIFY_WEBHOOK_SECRET or "")
         variable = "NOTIFY_WEBHOOK_TOPICS"
-        wanted = checked_topics(settings.NOTIFY_WEBHOOK_TOPICS)
+        wanted = patterns.checked(settings.NOTIFY_WEBHOOK_TOPICS)
         variable = "ACW_ENCRYPTION_KEYS"
         return {
             "url": url,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from jobs.redaction import redact
 from notify import topics
 from notify.exceptions import InvalidEvent
-from notify.models.notification import TITLE_MAX_LENGTH
+from notify.models.notification import GROUP_KEY_MAX_LENGTH, TITLE_MAX_LENGTH
 
 BODY_LIMIT = 8_000
 """Characters kept of a body: its beginning and its end."""
@@ -22,11 +23,26 @@ DATA_LIMIT = 16_384
 
 
 @dataclass(frozen=True, kw_only=True)
+class Group:
+    """How events of one kind are told as one in the inbox, which counts them.
+
+    An event joins the notification of the same ``key`` that its recipient was given no longer than ``window`` ago. From
+    the second on the title is their number and ``title``, and ``url``, a path on this site, leads to all of them.
+    """
+
+    key: str
+    window: dt.timedelta
+    title: str
+    url: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """One thing that happened. ``title`` is one line, ``body`` plain text.
 
     ``data`` is a JSON object for programs; its ``url``, a path on this site, becomes a link in the inbox. In-app
-    notifications go to ``recipients``; webhooks go to every endpoint that has the topic.
+    notifications go to ``recipients``; webhooks go to every endpoint that has the topic. ``group`` None: each is told
+    by itself.
     """
 
     topic: str
@@ -34,6 +50,7 @@ class Event:
     title: str
     body: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    group: Group | None = None
 
     def checked(self) -> Event:
         """The same event, each recipient once, and its texts without credentials and within their limits.
@@ -45,10 +62,23 @@ class Event:
             self,
             topic=topics.topic(self.topic).name,
             recipients=list({user.pk: user for user in self.recipients}.values()),
-            title=_shortened(" ".join(_clean(self.title).split()), TITLE_MAX_LENGTH),
+            title=_title(self.title),
             body=_head_and_tail(_clean(self.body), BODY_LIMIT),
             data=_checked_data(self.data),
+            group=self.group and _checked_group(self.group),
         )
+
+
+def _checked_group(group: Group) -> Group:
+    if not 0 < len(group.key) <= GROUP_KEY_MAX_LENGTH or "\x00" in group.key:
+        raise InvalidEvent(
+            f"group.key: from 1 to {GROUP_KEY_MAX_LENGTH} characters and no NUL, got {group.key!r}"
+        )
+    return replace(group, title=_title(group.title))
+
+
+def _title(text: str) -> str:
+    return _shortened(" ".join(_clean(text).split()), TITLE_MAX_LENGTH)
 
 
 def _clean(text: str) -> str:

@@ -18,4 +18,11 @@ class LogEvent(StrEnum):
     ATTEMPT_FAILED = "webhook.attempt_failed"
     SKIPPED = "webhook.skipped"
     DEAD_LETTER = "webhook.dead_letter"
+    RECOVERED = "webhook.recovery_finished"
     ENDPOINT_CREATED = "webhook.endpoint_created"
+    SECRET_ROTATION = "webhook.secret_rotation"  # noqa: S105 (a name)
+    ENDPOINT_FAILING = "webhook.endpoint_failing"
+    ENDPOINT_RECOVERED = "webhook.endpoint_recovered"
+    ENDPOINT_DISABLED = "webhook.endpoint_disabled"
+    ENDPOINT_SWITCHED = "webhook.endpoint_switched"
+    SUPERSEDED = "webhook.superseded"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import time
 
 from django.conf import settings
 from django.utils import timezone
@@ -11,13 +11,15 @@ from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
 from notify import attempts, sending
-from notify.delivery import Verdict
+from notify.delivery import Judgement
 from notify.exceptions import DeliveryFailed
+from notify.health import gate, settling
+from notify.health.breaker import Fate
+from notify.health.lanes import Lanes
 from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.webhooks import JOB_TYPE, DeliverPayload
 
-LOOK_AGAIN = dt.timedelta(minutes=1)
-"""How long a delivery waits before it looks whether it may be sent."""
+_lanes = Lanes(last_took=attempts.last_took)
 
 
 @job_handler(JOB_TYPE, queue="webhooks", max_attempts=6)
@@ -25,29 +27,37 @@ def deliver(context: JobContext, payload: DeliverPayload) -> None:
     """POST the payload once, to the endpoint as it is now.
 
     Raises :class:`~notify.exceptions.DeliveryFailed` where another try may help and
-    :class:`~jobs.exceptions.Permanent` where none will. While the endpoint or all webhooks are switched off, which
-    may be for a moment or in this process only, the delivery waits and uses up no attempt. Where it is
-    too old by then, or the endpoint is gone, the job completes and leaves an attempt's row that says so.
+    :class:`~jobs.exceptions.Permanent` where none will. While the endpoint has no place free, fails as a whole, or is
+    switched off, the delivery waits and uses up no attempt. Where nobody wants it any more when it could be sent, the
+    job completes and leaves an attempt's row that says so.
     """
     context.check_lease()
-    endpoint, attempt = _begin(context, payload)
-    if attempt is None or endpoint is None:
-        reason = _reason_to_wait(endpoint)
-        if endpoint is not None and not _is_stale(context):
-            raise Snooze(LOOK_AGAIN, f"waits: {reason}")
-        sending.skip(
-            endpoint,
-            job_id=context.job_id,
-            number=context.attempt,
-            topic=payload.topic,
-            cause=reason,
-        )
-        return
-    judgement = sending.send(attempt, event_id=context.job_id, body=payload.body)
-    if judgement.verdict is Verdict.COMPLETED:
+    with _lanes.lane(payload.endpoint_id) as lane:
+        if not lane.admitted:
+            raise Snooze(gate.turn_away_at_lane(lane), "waits: in line")
+        endpoint, attempt = _begin(context, payload)
+        if attempt is None or endpoint is None:
+            _not_now(context, payload, endpoint)
+            return
+        began = time.monotonic()
+        judgement = sending.send(attempt, event_id=context.job_id, body=payload.body)
+        others_wait = _lanes.learn(payload.endpoint_id, time.monotonic() - began)
+    if others_wait:
+        gate.let_in(endpoint)
+    _conclude(endpoint, attempt, judgement)
+
+
+def _conclude(
+    endpoint: WebhookEndpoint, attempt: WebhookAttempt, judgement: Judgement
+) -> None:
+    """End the job as the attempt's end says."""
+    settlement = settling.settle(attempt, judgement)
+    if settlement.fate is Fate.DONE:
         return
     message = f"{endpoint.name} ({endpoint.target}): {judgement.cause}"
-    if judgement.verdict is Verdict.PERMANENT:
+    if settlement.fate is Fate.WAIT:
+        raise Snooze(settlement.wait, f"waits: {message}")
+    if settlement.fate is Fate.DIE:
         raise Permanent(message)
     raise DeliveryFailed(message, retry_after=judgement.retry_after)
 
@@ -66,16 +76,24 @@ def _begin(
     )
 
 
-def _reason_to_wait(endpoint: WebhookEndpoint | None) -> str:
-    """Why there is no attempt."""
-    if endpoint is None:
-        return "the endpoint was deleted"
-    if not endpoint.enabled:
-        return "the endpoint is disabled"
-    return "NOTIFY_WEBHOOK_ENABLED is false"
-
-
-def _is_stale(context: JobContext) -> bool:
-    """Whether the event is older than what the queue remembers of finished jobs: news no more."""
+def _not_now(
+    context: JobContext, payload: DeliverPayload, endpoint: WebhookEndpoint | None
+) -> None:
+    """Have it wait, or end it: what is older than the queue remembers of finished jobs is news no more."""
+    reason = gate.reason_to_wait(endpoint)
     age = timezone.now() - context.enqueued_at
-    return age > settings.JOBS_JOB_PURGE_COMPLETED_RETENTION
+    stale = bool(reason) and age > settings.JOBS_JOB_PURGE_COMPLETED_RETENTION
+    if endpoint is not None and not stale:
+        _lanes.turned_away(payload.endpoint_id)
+        raise Snooze(gate.turn_away(endpoint), f"waits: {reason or 'no place free'}")
+    if endpoint is not None and gate.is_kept_back(endpoint):
+        raise Permanent(
+            f"{endpoint.name} ({endpoint.target}): not sent for {age.days} days: {reason}"
+        )
+    sending.skip(
+        endpoint,
+        job_id=context.job_id,
+        number=context.attempt,
+        topic=payload.topic,
+        cause=reason,
+    )

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import functools
+import http
 import http.client
-import re
 import socket
 import ssl
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import requests
 from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
 
-from notify import targets
+from notify import extra_headers, targets, trust
 from notify.addresses import Network
 from notify.deadline import Deadline, TimedSocket
 from notify.dialing import Dialer, DialFailed, Resolver, look_up
-from notify.exceptions import InvalidUrl
+from notify.exceptions import InvalidHeader, InvalidUrl, UnreadableBundle
 from notify.exchange import Exchange, Failure
+from notify.stopwatch import Stopwatch
 from notify.targets import Target
 
 EXCERPT_BYTES = 2_048
@@ -36,8 +37,7 @@ EXCERPT_SECONDS = 2.0
 USER_AGENT = "ACW-Webhooks"
 
 _HEADER_LIMIT = 200
-_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
-_HEADER_VALUE = re.compile(r"[ -~]*")
+_HUNG_UP = (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError)
 _OWN_HEADERS = {
     "User-Agent": USER_AGENT,
     "Connection": "close",
@@ -51,37 +51,52 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
     timeout: dt.timedelta,
+    extra: Mapping[str, str] = MappingProxyType({}),
     allowed: Sequence[Network] = (),
     ca_bundle: str | None = None,
     resolver: Resolver = look_up,
 ) -> Exchange:
     """POST ``body`` once and return what came of it; raises nothing.
 
-    ``timeout`` bounds everything up to the end of the answer's head. ``allowed`` are networks that the address
-    policy would refuse. ``ca_bundle`` is a file of certificates to trust in place of certifi's.
+    ``timeout`` bounds everything up to the end of the answer's head. ``extra`` are headers of the endpoint's own;
+    those with a name that is reserved are left out. ``allowed`` are networks that the address policy would refuse.
+    ``ca_bundle`` is a file of certificates to trust in place of certifi's.
     """
     began = time.monotonic()
     deadline = Deadline(timeout.total_seconds())
     try:
         target = targets.parse(url)
-        prepared = _prepare(target, body=body, headers=headers)
-    except InvalidUrl as error:
-        return _failed(Failure.INVALID, str(error), began=began)
+        prepared = _prepare(target, body=body, headers=headers, extra=extra)
+    except (InvalidUrl, InvalidHeader) as error:
+        return Exchange(
+            failure=Failure.INVALID, cause=str(error), duration=_since(began)
+        )
     # Whatever the library dislikes about a request, it will dislike again.
     except Exception as error:
         cause = f"the request cannot be made: {type(error).__name__}"
-        return _failed(Failure.INVALID, cause, began=began)
-    dialer = Dialer(target, allowed=allowed, deadline=deadline, resolver=resolver)
+        return Exchange(failure=Failure.INVALID, cause=cause, duration=_since(began))
+    stopwatch = Stopwatch()
+    dialer = Dialer(
+        target,
+        allowed=allowed,
+        deadline=deadline,
+        resolver=resolver,
+        stopwatch=stopwatch,
+    )
+    adapter = _OneShot(target, dialer=dialer, deadline=deadline, stopwatch=stopwatch)
     try:
-        with contextlib.closing(_OneShot(target, dialer, deadline)) as adapter:
+        with contextlib.closing(adapter):
             response = adapter.send(prepared, verify=ca_bundle or True)
             duration = _since(began)
             deadline.shorten(EXCERPT_SECONDS)
             return Exchange(
                 status=response.status_code,
                 duration=duration,
+                phases=stopwatch.phases,
                 peer=dialer.peer,
                 retry_after=_header(response, "Retry-After"),
+                date=_header(response, "Date"),
+                certificate_until=adapter.certificate_until,
                 redirect=_redirect(response, target),
                 excerpt=_excerpt(response),
             )
@@ -90,7 +105,14 @@ def post(
         failure, cause = _explain(error, deadline=deadline)
         if failure is Failure.DEADLINE and not cause:
             cause = f"no complete answer within {timeout.total_seconds():g} s"
-        return _failed(failure, cause, began=began, peer=dialer.peer)
+        return Exchange(
+            failure=failure,
+            cause=cause,
+            duration=_since(began),
+            phases=stopwatch.phases,
+            peer=dialer.peer,
+            certificate_until=adapter.certificate_until,
+        )
 
 
 class _OneShot(BaseAdapter):
@@ -99,11 +121,20 @@ class _OneShot(BaseAdapter):
     Not requests' own adapter: what that sets up for connections to come takes longer than an exchange.
     """
 
-    def __init__(self, target: Target, dialer: Dialer, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        dialer: Dialer,
+        deadline: Deadline,
+        stopwatch: Stopwatch,
+    ) -> None:
         super().__init__()
+        self.certificate_until: dt.datetime | None = None
         self._target = target
         self._dialer = dialer
         self._deadline = deadline
+        self._stopwatch = stopwatch
         self._open = contextlib.ExitStack()
 
     def send(
@@ -122,12 +153,13 @@ class _OneShot(BaseAdapter):
         """
         connected = self._open.enter_context(self._connect(verify))
         timed = TimedSocket(connected, self._deadline)
-        # It may have answered before it took all of the body: what it says counts.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            timed.sendall(_as_sent(request))
-        raw = http.client.HTTPResponse(timed, method=request.method)  # type: ignore[arg-type]
-        self._open.enter_context(raw)
-        raw.begin()
+        with self._stopwatch.measure("answer_ms"):
+            # It may have answered before it took all of the body: what it says counts.
+            with contextlib.suppress(*_HUNG_UP):
+                timed.sendall(_as_sent(request))
+            raw = http.client.HTTPResponse(timed, method=request.method)  # type: ignore[arg-type]
+            self._open.enter_context(raw)
+            _read_head(raw)
         response = requests.Response()
         response.status_code = raw.status
         response.headers.update(raw.headers)
@@ -138,37 +170,61 @@ class _OneShot(BaseAdapter):
         self._open.close()
 
     def _connect(self, verify: Any) -> socket.socket:
-        dialled = self._dialer.dial()
         if self._target.scheme == "http":
-            return dialled
+            return self._dialer.dial()
+        bundle = verify if isinstance(verify, str) else None
+        context = trust.context(bundle, otherwise=DEFAULT_CA_BUNDLE_PATH)
+        dialled = self._dialer.dial()
         try:
-            # The handshake as a whole: all that it reads and writes is one call.
-            self._deadline.bound(dialled)
-            bundle = verify if isinstance(verify, str) else DEFAULT_CA_BUNDLE_PATH
-            return _tls_context(bundle).wrap_socket(
-                dialled, server_hostname=self._target.host.rstrip(".")
-            )
+            with self._stopwatch.measure("tls_ms"):
+                return self._shake_hands(dialled, context)
         except BaseException:
             dialled.close()
             raise
 
+    def _shake_hands(
+        self, dialled: socket.socket, context: ssl.SSLContext
+    ) -> ssl.SSLSocket:
+        # The handshake as a whole: all that it reads and writes is one call.
+        self._deadline.bound(dialled)
+        name = self._target.host.rstrip(".")
+        secured = context.wrap_socket(dialled, server_hostname=name)
+        self.certificate_until = _expiry(secured)
+        return secured
 
-@functools.lru_cache(maxsize=4)
-def _tls_context(ca_bundle: str) -> ssl.SSLContext:
-    # Reading the authorities takes far longer than an exchange.
-    context = ssl.create_default_context(cafile=ca_bundle)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+
+def _expiry(secured: ssl.SSLSocket) -> dt.datetime | None:
+    ends = (secured.getpeercert() or {}).get("notAfter")
+    if not isinstance(ends, str):
+        return None
+    return dt.datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), tz=dt.UTC)
+
+
+def _read_head(raw: http.client.HTTPResponse) -> None:
+    """Read up to the head of the final answer: http.client itself takes every interim one but 100 for that."""
+    raw.begin()
+    while (
+        100 <= raw.status <= 199 and raw.status != http.HTTPStatus.SWITCHING_PROTOCOLS
+    ):
+        raw.headers = None  # type: ignore[assignment] # begin() reads another head then
+        raw.begin()
 
 
 def _prepare(
-    target: Target, *, body: bytes, headers: Mapping[str, str]
+    target: Target,
+    *,
+    body: bytes,
+    headers: Mapping[str, str],
+    extra: Mapping[str, str],
 ) -> requests.PreparedRequest:
-    sent = {"Host": target.authority, **headers, **_OWN_HEADERS}
+    ours = {"Host": target.authority, **headers, **_OWN_HEADERS}
+    sent = extra_headers.permitted(extra) | ours
     for name, value in sent.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise InvalidUrl(f"the header {name!r} is not printable ASCII")
-    return requests.Request("POST", target.url, data=body, headers=sent).prepare()
+        extra_headers.check_characters(name, value)
+    prepared = requests.Request("POST", target.url, data=body, headers=sent).prepare()
+    # As the operator wrote it: requests has taken /a/../b for /b, and %7E for ~.
+    prepared.url = target.url
+    return prepared
 
 
 def _as_sent(request: requests.PreparedRequest) -> bytes:
@@ -176,12 +232,6 @@ def _as_sent(request: requests.PreparedRequest) -> bytes:
     lines += [f"{name}: {value}" for name, value in request.headers.items()]
     head = "\r\n".join([*lines, "", ""]).encode("ascii")
     return head + cast(bytes, request.body or b"")
-
-
-def _failed(
-    failure: Failure, cause: str, *, began: float, peer: str | None = None
-) -> Exchange:
-    return Exchange(failure=failure, cause=cause, duration=_since(began), peer=peer)
 
 
 def _since(began: float) -> dt.timedelta:
@@ -220,6 +270,8 @@ def _explain(error: Exception, *, deadline: Deadline) -> tuple[Failure, str]:
     """Where an exchange ended and why, in words of our own: the libraries' messages quote the URL."""
     if isinstance(error, DialFailed):
         return error.failure, str(error)
+    if isinstance(error, UnreadableBundle):
+        return Failure.TLS, str(error)
     if deadline.passed:
         return Failure.DEADLINE, ""
     if isinstance(error, ssl.SSLCertVerificationError):

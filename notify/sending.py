@@ -2,73 +2,126 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import functools
 import json
 import logging
-import re
 import time
 import uuid
-from urllib.parse import urlsplit
+from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 from django.utils import timezone
 
 from jobs.identifiers import uuid7
-from jobs.redaction import redact
-from notify import attempts, delivery, signing, topics
+from notify import attempts, delivery, excerpts, overlap, signing, topics
 from notify.delivery import Judgement, Verdict
 from notify.events import LogEvent
 from notify.exceptions import EncryptionError
 from notify.exchange import Exchange
+from notify.health import settling
 from notify.models import WebhookAttempt, WebhookEndpoint
-
-# All control characters but tab and line feed.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-_TOO_SHORT_TO_HIDE = 3
-"""Characters: what is as short as "/" would be hidden in every answer and hides nothing."""
 
 log = logging.getLogger(__name__)
 
 
 def send(attempt: WebhookAttempt, *, event_id: uuid.UUID, body: str) -> Judgement:
-    """Sign ``body`` and POST it once to the attempt's endpoint; return what becomes of the delivery.
+    """Sign ``body`` and POST it to the attempt's endpoint; return what becomes of the delivery.
 
-    ``attempt`` is closed then; see :func:`notify.attempts.open_attempt`.
+    ``attempt`` is closed then; see :func:`notify.attempts.open_attempt`. What it says about the endpoint is for
+    :func:`notify.health.settling.settle`, which a delivery calls next. It is one request, or, while the endpoint's
+    secret is being changed, up to :data:`notify.overlap.MOST_REQUESTS`, each with a row of its own.
     """
-    endpoint = attempt.endpoint
-    assert endpoint is not None  # noqa: S101 - it was opened for one
+    _, judgement = _deliver(attempt, event_id=event_id, body=body)
+    return judgement
+
+
+def _deliver(
+    attempt: WebhookAttempt,
+    *,
+    event_id: uuid.UUID,
+    body: str,
+    secret: str | None = None,
+) -> tuple[WebhookAttempt, Judgement]:
+    """See :func:`send`; the row that counts, too."""
     try:
-        secret = endpoint.signing_secret()
+        secrets = [secret] if secret else overlap.secrets_for(attempt)
+        extra = _endpoint(attempt).own_headers()
     except EncryptionError as error:
         # Whoever mends the keys wants what is waiting to be delivered.
         judgement = Judgement(verdict=Verdict.RETRY, cause=str(error))
-        _close(attempt, judgement, Exchange(duration=dt.timedelta(0)))
-        return judgement
+        keep = settling.is_due(attempt, judgement)
+        _close(attempt, judgement, Exchange(duration=dt.timedelta(0)), keep_place=keep)
+        return attempt, judgement
+    post = functools.partial(
+        _post, event_id=event_id, content=body.encode(), extra=extra
+    )
+    if secret:
+        judgement, exchange = post(attempt, secrets)
+        _close(attempt, judgement, exchange)
+        return attempt, judgement
+    sent = overlap.send(attempt, secrets, post)
+    *repeated, last = sent
+    keep = settling.is_due(attempt, last.judgement)
+    _close(last.attempt, last.judgement, last.exchange, keep_place=keep)
+    for one in reversed(repeated):
+        _close(one.attempt, one.judgement, one.exchange, repeated=True, keep_place=keep)
+    overlap.conclude(sent)
+    return last.attempt, last.judgement
+
+
+def _post(
+    attempt: WebhookAttempt,
+    secrets: Sequence[str],
+    *,
+    event_id: uuid.UUID,
+    content: bytes,
+    extra: Mapping[str, str],
+) -> tuple[Judgement, Exchange]:
+    endpoint = _endpoint(attempt)
     # Not at the top: it loads requests, 5 MiB that a worker without deliveries need not hold.
     from notify import outbound
 
-    content = body.encode()
     exchange = outbound.post(
         endpoint.url,
         body=content,
         headers=signing.headers(
-            secret=secret,
+            secrets,
             event_id=event_id,
             timestamp=int(time.time()),
             topic=attempt.topic,
             body=content,
         ),
-        timeout=settings.NOTIFY_WEBHOOK_TIMEOUT,
+        extra=extra,
+        timeout=endpoint.effective_timeout,
         allowed=settings.NOTIFY_WEBHOOK_ALLOW_NETWORKS,
+        ca_bundle=settings.NOTIFY_WEBHOOK_CA_BUNDLE,
     )
-    judgement = delivery.judge(exchange, now=timezone.now())
-    _close(attempt, judgement, exchange)
-    return judgement
+    judgement = delivery.judge(
+        exchange,
+        now=timezone.now(),
+        ask_again=settings.NOTIFY_WEBHOOK_RETRY_STATUSES,
+    )
+    excerpt = excerpts.without_credentials(
+        exchange.excerpt, url=endpoint.url, headers=extra, secrets=secrets
+    )
+    return judgement, dataclasses.replace(exchange, excerpt=excerpt)
 
 
-def send_test(endpoint: WebhookEndpoint) -> tuple[WebhookAttempt, Judgement]:
-    """Send a signed ``webhook.test`` event now, also to an endpoint that is disabled; see :func:`send`."""
+def _endpoint(attempt: WebhookAttempt) -> WebhookEndpoint:
+    endpoint = attempt.endpoint
+    assert endpoint is not None  # noqa: S101 - it was opened for one
+    return endpoint
+
+
+def send_test(
+    endpoint: WebhookEndpoint, *, secret: str | None = None
+) -> tuple[WebhookAttempt, Judgement]:
+    """Send a signed ``webhook.test`` event now, also to an endpoint that is disabled; see :func:`send`.
+
+    With ``secret`` it is signed with that one alone: a probe, whether the receiver has it.
+    """
     body = {
         "topic": topics.TEST.name,
         "title": topics.TEST.title,
@@ -86,7 +139,7 @@ def send_test(endpoint: WebhookEndpoint) -> tuple[WebhookAttempt, Judgement]:
     if attempt is None:
         raise WebhookEndpoint.DoesNotExist(f"{endpoint.name} was deleted meanwhile")
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return attempt, send(attempt, event_id=uuid7(), body=text)
+    return _deliver(attempt, event_id=uuid7(), body=text, secret=secret)
 
 
 def describe(attempt: WebhookAttempt) -> str:
@@ -114,14 +167,28 @@ def skip(
     log.info(LogEvent.SKIPPED, extra={"job_id": job_id, "topic": topic, "cause": cause})
 
 
-def _close(attempt: WebhookAttempt, judgement: Judgement, exchange: Exchange) -> None:
-    attempt.verdict = WebhookAttempt.Verdict(judgement.verdict)
+def _close(
+    attempt: WebhookAttempt,
+    judgement: Judgement,
+    exchange: Exchange,
+    *,
+    repeated: bool = False,
+    keep_place: bool = False,
+) -> None:
+    attempt.verdict = (
+        WebhookAttempt.Verdict.REPEATED
+        if repeated
+        else WebhookAttempt.Verdict(judgement.verdict)
+    )
     attempt.status = exchange.status
     attempt.cause = judgement.cause
+    attempt.failure = exchange.failure or ""
     attempt.duration = exchange.duration
+    for name, milliseconds in dataclasses.asdict(exchange.phases).items():
+        setattr(attempt, name, milliseconds)
     attempt.peer = exchange.peer
-    attempt.excerpt = _readable(exchange.excerpt, attempt.endpoint)
-    attempts.close_attempt(attempt)
+    attempt.excerpt = excerpts.readable(exchange.excerpt)
+    attempts.close_attempt(attempt, keep_place=keep_place)
     _report(attempt, judgement)
 
 
@@ -143,25 +210,7 @@ def _report(attempt: WebhookAttempt, judgement: Judgement) -> None:
             LogEvent.ATTEMPT_FAILED,
             extra={
                 **facts,
-                "verdict": judgement.verdict.value,
+                "verdict": attempt.verdict,
                 "cause": judgement.cause,
             },
         )
-
-
-def _readable(excerpt: bytes, endpoint: WebhookEndpoint | None) -> str:
-    """The receiver's words as they can be stored and shown: no control characters, no credentials.
-
-    Many receivers repeat what they were asked for, and the path or the query may be the credential.
-    """
-    text = redact(
-        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", excerpt.decode(errors="replace"))
-    )
-    if endpoint is None:
-        return text
-    url = urlsplit(endpoint.url)
-    hidden = {endpoint.url, f"{url.path}?{url.query}", url.path, url.query}
-    for part in sorted(hidden, key=len, reverse=True):
-        if len(part) > _TOO_SHORT_TO_HIDE:
-            text = text.replace(part, "***")
-    return text

@@ -11,7 +11,7 @@ import hashlib
 import ipaddress
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import idna
 
@@ -20,7 +20,11 @@ from notify.exceptions import InvalidUrl
 MAX_LENGTH = 2_000
 
 # Printable ASCII but the space and what RFC 3986 leaves out and parsers disagree about.
-_CHARACTERS = re.compile(r"[!#-;=?-\[\]-~]+")
+_CHARACTERS = re.compile(r"[!#-;=?-\[\]-~]*")
+_DELIMITERS = "/?:@!$&'()*+,;=%"
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# A name, or an address of IPv6 in brackets, and nothing between that and the port.
+_AUTHORITY = re.compile(r"(?:\[[^\[\]]*:[^\[\]]*\]|[^\[\]:]*)(?::[0-9]*)?")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
 
 
@@ -58,7 +62,7 @@ class Target:
 
 @functools.lru_cache(maxsize=128)
 def parse(url: str) -> Target:
-    """Check ``url`` and return it in the form in which it is used: the host in lower case and as A-labels.
+    """Check ``url`` and return it in the form in which it is used: the host in lower case and as A-labels, the rest as it is.
 
     Raises :class:`~notify.exceptions.InvalidUrl`, which names the rule and never quotes the URL.
     """
@@ -79,6 +83,8 @@ def parse(url: str) -> Target:
         raise InvalidUrl(
             "the URL must not hold a user name or password before the host"
         )
+    if not _AUTHORITY.fullmatch(parts.netloc):
+        raise InvalidUrl("the URL cannot be read: its host or port is malformed")
     if "#" in url:
         raise InvalidUrl(
             "the URL must not have a fragment (#…): it would never be sent"
@@ -86,12 +92,9 @@ def parse(url: str) -> Target:
     if port == 0:
         raise InvalidUrl("the URL's port must be between 1 and 65535")
     target = Target(url="", scheme=parts.scheme, host=_checked_host(host), port=port)
-    url = target.origin + urlunsplit(("", "", *parts[2:]))
-    if not _CHARACTERS.fullmatch(url):
-        raise InvalidUrl(
-            "after its host the URL must be printable ASCII without quotes, <, > and backslashes; "
-            "percent-encode other characters"
-        )
+    url = target.origin + _checked_rest(
+        parts.path + (f"?{parts.query}" if parts.query else "")
+    )
     if len(url) > MAX_LENGTH:
         raise InvalidUrl(f"the URL is longer than {MAX_LENGTH:,} characters")
     return replace(target, url=url)
@@ -100,9 +103,25 @@ def parse(url: str) -> Target:
 def redirect_target(location: str, base: Target) -> str:
     """The scheme and host that a ``Location`` header names, in words that can be shown."""
     try:
-        return parse(urljoin(base.url, location).partition("#")[0]).origin
+        to = urlsplit(urljoin(base.url, location))
+        return parse(f"{to.scheme}://{to.netloc}").origin
     except (InvalidUrl, ValueError):
         return "an address that cannot be read"
+
+
+def _checked_rest(rest: str) -> str:
+    """Path and query as they are sent."""
+    if not _CHARACTERS.fullmatch(rest):
+        raise InvalidUrl(
+            "after its host the URL must be printable ASCII without quotes, <, > and backslashes; "
+            "percent-encode other characters"
+        )
+    if _LONE_PERCENT.search(rest):
+        raise InvalidUrl(
+            "a % in the URL must stand before two hexadecimal digits; by itself it is written %25"
+        )
+    # Some servers refuse a head in which these stand: {|}[]^`
+    return quote(rest, safe=_DELIMITERS)
 
 
 def _checked_host(host: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,26 @@ from selenium.webdriver.chrome.service import Service
 
 from tests.missing import cannot_run
 
+_LONG = ("acceptance", "long")
 _ALWAYS_THE_SAME = {"django_content_type", "auth_permission"}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Each process begins with its part of the long tests: what begins late, all others wait for in the end."""
+    processes = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    is_long = [any(map(item.get_closest_marker, _LONG)) for item in items]
+    long = list(itertools.compress(items, is_long))
+    others = (item for item, skip in zip(items, is_long, strict=True) if not skip)
+    dealt: list[pytest.Item] = []
+    for number in range(processes):
+        # As many as xdist gives to that process.
+        size = (len(items) - len(dealt)) // (processes - number)
+        share = long[number::processes]
+        dealt += [*share, *itertools.islice(others, max(0, size - len(share)))]
+    items[:] = dealt
 
 
 @pytest.fixture(scope="session", autouse=True)

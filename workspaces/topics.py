@@ -24,6 +24,7 @@ PRUNE_PENDING = define(
     title="Worktree will be pruned",
     description="A worktree has been idle for so long that it will be removed soon, unless it "
     "is acquired before.",
+    subject="worktree_id",
 )
 PRUNE_BLOCKED = define(
     "worktree.prune_blocked",

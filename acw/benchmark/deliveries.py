@@ -1,9 +1,9 @@
 """Webhook deliveries by one worker to a receiver on this machine, beside the same requests without a queue.
 
 The receiver answers at once, so that nothing hides what a delivery costs: the job, the row of the attempt before
-the request and its end after it, the deadline and the address policy. Each of the three floors has as many
-threads as the worker: attempts in a plain loop, with their rows, which is all of a delivery but the queue; the product's
-own sender alone; and the standard library's client, which has neither deadline nor policy.
+the request and its end after it, the deadline and the address policy. Each floor has as many threads as the worker: the
+same requests by ``requests`` alone in a plain loop, and the product's attempts with their rows, which is all of
+a delivery but the queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from notify.webhooks import JOB_TYPE
 JOBS, JOBS_SHORT = 2_000, 100
 THREADS = 8
 
-_WEBHOOKS_ON: dict[str, Any] = {
+WEBHOOKS_ON: dict[str, Any] = {
     "NOTIFY_WEBHOOK_ENABLED": "true",
     "NOTIFY_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
 }
@@ -46,27 +46,26 @@ BODY = json.dumps(
 )
 
 _ADD_ENDPOINT = """
-INSERT INTO webhook_endpoints (name, url, topics, encrypted_secret) VALUES ('receiver', %s, %s, %s)
-RETURNING id
+INSERT INTO webhook_endpoints (name, url, topics, encrypted_secret, max_in_flight)
+VALUES ('receiver', %s, %s, %s, %s) RETURNING id
 """
 
 
 def measure(scratch: Scratch, *, rounds: int, short: bool) -> list[Figure]:
-    """Deliveries a second, beside the same attempts, the sender and the bare client without a queue."""
+    """Deliveries a second, beside the same requests by ``requests`` and beside the same attempts without a queue."""
     count = JOBS_SHORT if short else JOBS
-    bare, sender, recorded, queue = [], [], [], []
+    floor, recorded, queue = [], [], []
     for _ in range(rounds):
-        bare.append(count / _plain(scratch, "bare", count))
-        sender.append(count / _plain(scratch, "sender", count))
-        recorded.append(count / _plain(scratch, "recorded", count))
-        queue.append(count / _by_queue(scratch, count))
+        floor.append(count / plain(scratch, "requests", count))
+        queue.append(count / by_queue(scratch, count))
+        recorded.append(count / plain(scratch, "recorded", count))
     return [
         of_rounds(
             f"webhook deliveries, {THREADS} threads",
             queue,
             unit="jobs/s",
-            ceilings=sender,
-            against="the same requests by the same sender, no queue",
+            ceilings=floor,
+            against="the same requests, prepared and sent by requests in a loop",
             goal="≥ 0.8",
         ),
         of_rounds(
@@ -76,13 +75,6 @@ def measure(scratch: Scratch, *, rounds: int, short: bool) -> list[Figure]:
             ceilings=recorded,
             against="the same attempts with their rows, no queue",
             goal="≥ 0.8",
-        ),
-        of_rounds(
-            f"the sender without a queue, {THREADS} threads",
-            sender,
-            unit="requests/s",
-            ceilings=bare,
-            against="the same requests by http.client",
         ),
     ]
 
@@ -112,16 +104,18 @@ def endpoint(scratch: Scratch, url: str) -> Iterator[int]:
     key = scratch.env()["ACW_ENCRYPTION_KEYS"]
     secret = Fernet(key).encrypt(SECRET.encode()).decode()
     with scratch.connect() as connection:
-        row = connection.execute(_ADD_ENDPOINT, [url, [TOPIC], secret]).fetchone()
+        row = connection.execute(
+            _ADD_ENDPOINT, [url, [TOPIC], secret, THREADS]
+        ).fetchone()
         try:
             yield row[0] if row else 0
         finally:
             connection.execute("TRUNCATE webhook_attempts, webhook_endpoints CASCADE")
 
 
-def _plain(scratch: Scratch, kind: str, count: int) -> float:
-    """Seconds."""
-    env = {**scratch.env(**_WEBHOOKS_ON), BODY_VARIABLE: BODY}
+def plain(scratch: Scratch, kind: str, count: int) -> float:
+    """Seconds for so many requests without a queue; see :data:`acw.benchmark.plain_deliveries.KINDS`."""
+    env = {**scratch.env(**WEBHOOKS_ON), BODY_VARIABLE: BODY}
     with (
         receiver(scratch, count) as (url, check),
         endpoint(scratch, url) as endpoint_id,
@@ -137,13 +131,13 @@ def _plain(scratch: Scratch, kind: str, count: int) -> float:
     return float(result["ended"] - result["began"])
 
 
-def _by_queue(scratch: Scratch, count: int) -> float:
-    """Seconds."""
+def by_queue(scratch: Scratch, count: int) -> float:
+    """Seconds for so many deliveries by one worker."""
     scratch.clear()
     with (
         receiver(scratch, count) as (url, check),
         endpoint(scratch, url) as endpoint_id,
-        Workers(scratch, threads=THREADS, **_WEBHOOKS_ON) as workers,
+        Workers(scratch, threads=THREADS, **WEBHOOKS_ON) as workers,
     ):
         payload = {"endpoint_id": endpoint_id, "topic": TOPIC, "body": BODY}
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from notify.admin import attempts, endpoints, records
+from notify.admin import attempts, deliveries, endpoints, records, recoveries
 
-__all__ = ["attempts", "endpoints", "records"]
+__all__ = ["attempts", "deliveries", "endpoints", "records", "recoveries"]

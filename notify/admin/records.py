@@ -15,12 +15,21 @@ from notify.models import AuditEntry, Notification
 class NotificationAdmin(Written):
     """What was told to whom. May be deleted, or a user who was told something could not be."""
 
-    list_display = ["created_at", "user", "topic", "title", "read_at"]
+    list_display = ["created_at", "user", "topic", "title", "count", "read_at"]
     list_filter = [TopicFilter, ("read_at", admin.EmptyFieldListFilter), "created_at"]
     list_select_related = ["user"]
     search_fields = ["=user__username", "=topic", "title"]
     ordering = ["-id"]
-    fields = ["user", "topic", "title", "body", "pretty_data", "read_at", "created_at"]
+    fields = [
+        "user",
+        "topic",
+        "title",
+        "body",
+        "pretty_data",
+        "count",
+        "read_at",
+        "created_at",
+    ]
 
     @admin.display(description="data")
     def pretty_data(self, notification: Notification) -> SafeString:

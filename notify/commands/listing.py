@@ -7,11 +7,23 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from jobs.tables import print_json, print_table
+from jobs.tables import print_json, print_table, printable
+from notify import standing
 from notify.commands.verb import Options, Verb
 from notify.models import WebhookEndpoint
 
-_COLUMNS = ("name", "target", "enabled", "topics", "last_delivered", "last_attempt")
+_COLUMNS = (
+    "name",
+    "target",
+    "state",
+    "topics",
+    "last_delivered",
+    "last_attempt",
+    "failing_since",
+    "in_flight",
+    "waiting",
+    "oldest_waiting",
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,23 +38,37 @@ def _run(command: BaseCommand, options: Options) -> None:
     print_table(
         command.stdout,
         [name.replace("_", " ") for name in _COLUMNS],
-        [[*row.values()] for row in rows],
+        [[row[name] for name in _COLUMNS] for row in rows],
         empty="no webhook endpoints; add one with: webhook add NAME URL --topics A,B",
     )
+    for row in rows:
+        if row["reason"]:
+            command.stdout.write(
+                printable(f"{row['name']} is {row['state']}: {row['reason']}")
+            )
 
 
 def _row(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    values = (
-        endpoint.name,
-        endpoint.target,
-        endpoint.enabled,
-        ",".join(endpoint.topics),
-        endpoint.delivered_at,
-        endpoint.last_verdict,
-    )
-    return dict(zip(_COLUMNS, values, strict=True))
+    return {
+        "name": endpoint.name,
+        "target": endpoint.target,
+        "enabled": endpoint.enabled,
+        "state": standing.word(endpoint),
+        "reason": standing.reason(endpoint),
+        "next_try": endpoint.breaker_until,
+        "topics": ",".join(endpoint.topics),
+        "last_delivered": endpoint.delivered_at,
+        "last_attempt": endpoint.last_verdict,
+        "failing_since": endpoint.failing_since,
+        "in_flight": endpoint.in_flight,
+        "waiting": endpoint.waiting,
+        "oldest_waiting": endpoint.waiting_since,
+    }
 
 
 LIST = Verb(
-    name="list", help="list the endpoints", add_arguments=_add_arguments, run=_run
+    name="list",
+    help="list the endpoints and how they fare",
+    add_arguments=_add_arguments,
+    run=_run,
 )

@@ -1,4 +1,4 @@
-"""A verb of `manage.py webhook`, and the endpoint that it is about."""
+"""A verb of `manage.py webhook`, the endpoint that it is about, and the secret that it may have made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from notify import signing
 from notify.models import WebhookEndpoint
 
 Options = dict[str, Any]
@@ -31,7 +32,12 @@ def name_argument(parser: argparse.ArgumentParser) -> None:
 
 def endpoint_named(name: str) -> WebhookEndpoint:
     """The endpoint. Raises CommandError, a wrong call, which lists those that there are."""
-    endpoint = WebhookEndpoint.objects.filter(name=name).first()
+    # What is not UTF-8 on the command line would be an error of the database's.
+    endpoint = (
+        WebhookEndpoint.objects.filter(name=name).first()
+        if name.isprintable()
+        else None
+    )
     if endpoint is None:
         known = (
             ", ".join(WebhookEndpoint.objects.values_list("name", flat=True)) or "none"
@@ -40,3 +46,11 @@ def endpoint_named(name: str) -> WebhookEndpoint:
             f"there is no endpoint {name!r}; there are: {known}", returncode=2
         )
     return endpoint
+
+
+def print_secret(command: BaseCommand, secret: str) -> None:
+    """Print a secret that was made, in the two forms that receivers want it in; it is never shown again."""
+    command.stdout.write(f"Secret, shown this once: {secret}")
+    command.stdout.write(
+        f"The same, for a library of Standard Webhooks: {signing.standard_form(secret)}"
+    )

@@ -23,6 +23,8 @@ class WebhookAttempt(models.Model):
         COMPLETED = "completed", "Delivered"
         RETRY = "retry", "Failed"
         PERMANENT = "permanent", "Refused"
+        REPEATED = "repeated", "Refused, sent again"
+        """While a secret is being changed: sent again at once, signed with the other one."""
         SKIPPED = "skipped", "Not sent"
         SUPERSEDED = "superseded", "Superseded"
 

@@ -69,6 +69,33 @@ def test_retry_refuses_what_is_alive_or_done(state: str):
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("state", ["dead", "completed"])
+def test_repeat_has_what_was_done_done_again(state: str, audited: list[dict[str, Any]]):
+    job = JobFactory(**{state: True}, lease_seq=7)
+    result = actions.repeat([job.pk], actor=ACTOR, participle="sent again")
+    assert (result.done, str(result)) == ([job.pk], "1 sent again")
+    job.refresh_from_db()
+    assert (job.status, job.attempts, job.lease_seq) == (Status.PENDING, 0, 7)
+    assert Job.objects.due().filter(pk=job.pk).exists()
+    assert [(told["action"], told["data"]["status"]) for told in audited] == [
+        ("job.repeat", state)
+    ]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["pending", "running", "cancelled"])
+def test_repeat_refuses_what_is_alive_or_was_cancelled(state: str):
+    job = JobFactory(**({} if state == "pending" else {state: True}))
+    before = Job.objects.filter(pk=job.pk).values().get()
+    result = actions.repeat([job.pk], actor=ACTOR)
+    assert str(result) == (
+        "0 repeated, 1 skipped: only dead and completed jobs can be"
+        f" repeated, not {state} ones"
+    )
+    assert Job.objects.filter(pk=job.pk).values().get() == before
+
+
+@pytest.mark.django_db
 def test_retry_skips_a_job_whose_key_is_taken_and_does_the_others():
     live = JobFactory(unique_key="k")
     taken = JobFactory(dead=True, unique_key="k")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 
 import pytest
 
@@ -47,3 +48,27 @@ def test_jitter_only_ever_lengthens_and_by_no_more_than_its_share(attempt: int) 
     assert min(delays) >= plain
     assert max(delays) <= plain * (1 + backoff.JITTER)
     assert len(set(delays)) > 400
+
+
+def test_the_spread_of_what_failed_together_grows_with_the_delay() -> None:
+    rng = random.Random(0)  # noqa: S311 (jitter, not a secret)
+
+    def spread(attempt: int) -> dt.timedelta:
+        tried = [
+            backoff.delay(attempt, base=BASE, cap=CAP, rng=rng) for _ in range(2000)
+        ]
+        return max(tried) - min(tried)
+
+    for attempt in range(1, 9):
+        plain = backoff.plain_delay(attempt, base=BASE, cap=CAP)
+        assert spread(attempt) > plain * backoff.JITTER * 0.95
+
+
+def test_no_second_has_twice_its_share_of_what_failed_together() -> None:
+    rng = random.Random(0)  # noqa: S311 (jitter, not a secret)
+    delays = [backoff.delay(3, base=BASE, cap=CAP, rng=rng) for _ in range(500)]
+
+    per_second = Counter(int(delay.total_seconds()) for delay in delays)
+
+    assert len(per_second) == 120 * backoff.JITTER
+    assert max(per_second.values()) <= 2 * 500 / len(per_second)

@@ -32,6 +32,8 @@ from tests.jobs.modelled.actors import Actors
 from tests.jobs.modelled.overlapping import Overlapping as Queue
 from tests.jobs.modelled.stage import HOUR, Handlers
 
+pytestmark = pytest.mark.long
+
 MINUTES = float(os.environ.get("MODEL_MINUTES", "0"))
 REACHED = Counter(
     [
@@ -43,6 +45,7 @@ REACHED = Counter(
         "reaped: dead",
         "reaped: pending",
         "recovered",
+        "repeat",
         "results",
         "retry",
     ]

@@ -54,6 +54,7 @@ def one_of_each(noop: str) -> None:
         ("expired", {"expired"}),
         ("dead", {"dead"}),
         ("retryable", {"dead", "cancelled"}),
+        ("repeatable", {"dead", "completed"}),
     ],
 )
 def test_each_verb_finds_its_own(verb: str, names: set[str]) -> None:

@@ -17,29 +17,32 @@ _VALID = dt.timedelta(days=1)
 class Authority:
     """Signs certificates; ``bundle`` is the file by which others trust it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, says_usage: bool = True) -> None:
         self._directory = directory
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("ACW test authority")
-        certificate = (
+        unsigned = (
             _builder(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            # Python 3.13 refuses an authority without it.
-            .add_extension(_usage(signs_certificates=True), critical=True)
             .add_extension(
                 x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()),
                 critical=False,
             )
-            .sign(self._key, hashes.SHA256())
         )
+        if says_usage:
+            usage = _usage(signs_certificates=True)
+            unsigned = unsigned.add_extension(usage, critical=True)
+        certificate = unsigned.sign(self._key, hashes.SHA256())
         self.bundle = directory / "authority.pem"
         self.bundle.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def server_context(self, host: str) -> ssl.SSLContext:
-        """TLS as the server of this host."""
+    def server_context(
+        self, host: str, *, valid: dt.timedelta = _VALID
+    ) -> ssl.SSLContext:
+        """TLS as the server of this host, whose certificate is ``valid`` from now on."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            _builder(_name(host), self._name, key.public_key())
+            _builder(_name(host), self._name, key.public_key(), valid=valid)
             .add_extension(
                 x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False
             )
@@ -71,7 +74,11 @@ def _name(text: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    *,
+    valid: dt.timedelta = _VALID,
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -81,7 +88,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _VALID)
-        .not_valid_after(now + _VALID)
+        .not_valid_after(now + valid)
     )
 
 

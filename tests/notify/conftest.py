@@ -5,10 +5,17 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
+from jobs import wakeup
 from notify import topics
 from tests.notify import sinks
 from tests.notify.factories import TOPIC
 from tests.notify.sinks import Sink
+
+
+@pytest.fixture(autouse=True, scope="session")
+def notifier_closed_before_the_database_goes(django_db_setup: None) -> Iterator[None]:
+    yield
+    wakeup.close(timeout=5)
 
 
 @pytest.fixture(autouse=True)

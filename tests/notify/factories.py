@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import factory
 from django.contrib.auth import get_user_model
+from django.db.models.functions import Now
 
-from notify.models import Notification, WebhookAttempt, WebhookEndpoint
+from jobs.models import Job
+from notify.models import (
+    Notification,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+    WebhookRecovery,
+)
+from tests.jobs.factories import JobFactory
 
 SECRET = "acw-test-secret-0123456789abcdef"
 TOPIC = "test.happened"
@@ -61,3 +71,31 @@ class AttemptFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] #
     endpoint = factory.SubFactory(EndpointFactory)
     topic = TOPIC
     number = 1
+
+
+class RecoveryFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = WebhookRecovery
+
+    endpoint = factory.SubFactory(EndpointFactory)
+    since = Now() - dt.timedelta(hours=2)
+    until = Now()
+    per_minute = 60
+    counted = 3
+    requested_by = "alice"
+
+
+def delivery_to(endpoint: WebhookEndpoint, **values: Any) -> WebhookDelivery:
+    """A delivery as the queue keeps it; ``dead=True`` and the other states are those of its jobs."""
+    body = values.pop("body", '{"title":"It happened"}')
+    job: Job = JobFactory(
+        **{
+            "type": "webhook.deliver",
+            "queue": "webhooks",
+            "ref_id": str(endpoint.pk),
+            "payload": {"endpoint_id": endpoint.pk, "topic": TOPIC, "body": body},
+            "max_attempts": 6,
+            **values,
+        }
+    )
+    return WebhookDelivery.objects.get(pk=job.pk)

@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from jobs import thread_connection
 from jobs.identifiers import uuid7
 from notify import attempts
 from notify.models import WebhookAttempt, WebhookEndpoint
@@ -47,13 +48,13 @@ def test_one_statement_is_all_that_it_takes(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(attempts, "_opened", itertools.count(1))
     endpoint = EndpointFactory()
     executed: list[str] = []
-    execute = attempts._execute
+    execute = thread_connection.execute
 
     def counting(query: str, parameters):
         executed.append(query)
         return execute(query, parameters)
 
-    monkeypatch.setattr(attempts, "_execute", counting)
+    monkeypatch.setattr(thread_connection, "execute", counting)
     with connection.execute_wrapper(lambda *call: pytest.fail(f"{call[1]}")):
         open_attempt(endpoint)
 
@@ -163,7 +164,7 @@ def test_one_attempt_of_many_looks_for_old_rows_and_the_first_one_does(
     monkeypatch.setattr(
         attempts, "remove_old", lambda: looked.append(WebhookAttempt.objects.count())
     )
-    endpoint = EndpointFactory()
+    endpoint = EndpointFactory(max_in_flight=attempts.SWEEP_EVERY + 1)
 
     for _ in range(attempts.SWEEP_EVERY + 1):
         open_attempt(endpoint)

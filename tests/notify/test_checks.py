@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from notify.checks import check_webhook_settings
+from tests.notify.certificates import Authority
 from tests.notify.factories import SECRET, TOPIC
 
 
@@ -22,6 +24,13 @@ def sound(settings: Settings) -> Settings:
 
 
 def test_sound_settings_are_passed(sound: Settings):
+    assert check_webhook_settings() == []
+
+
+def test_patterns_and_a_bundle_of_ones_own_are_passed(sound: Settings, tmp_path: Path):
+    sound.NOTIFY_WEBHOOK_TOPICS = ["worktree.*", "*"]
+    sound.NOTIFY_WEBHOOK_CA_BUNDLE = str(Authority(tmp_path).bundle)
+
     assert check_webhook_settings() == []
 
 
@@ -41,7 +50,10 @@ def test_nothing_configured_is_passed(sound: Settings):
         ("NOTIFY_WEBHOOK_SECRET", None, "notify.E002"),
         ("NOTIFY_WEBHOOK_TOPICS", ["test.hapened"], "notify.E003"),
         ("NOTIFY_WEBHOOK_TOPICS", [TOPIC, "webhook.dead_letter"], "notify.E004"),
+        ("NOTIFY_WEBHOOK_TOPICS", ["worktre.*"], "notify.E003"),
+        ("NOTIFY_WEBHOOK_TOPICS", ["webhook.*"], "notify.E004"),
         ("NOTIFY_WEBHOOK_TOPICS", [], "notify.W001"),
+        ("NOTIFY_WEBHOOK_CA_BUNDLE", "/nowhere/authorities.pem", "notify.E005"),
         ("NOTIFY_WEBHOOK_TIMEOUT", dt.timedelta(seconds=151), "notify.W002"),
     ],
     ids=lambda value: str(value),

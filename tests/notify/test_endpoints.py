@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
@@ -12,7 +14,13 @@ from django.db.models.signals import post_migrate
 from pytest_django import Settings
 
 from notify import endpoints
-from notify.exceptions import InvalidSecret, InvalidTopic, InvalidUrl, UnknownTopic
+from notify.exceptions import (
+    InvalidHeader,
+    InvalidSecret,
+    InvalidTopic,
+    InvalidUrl,
+    UnknownTopic,
+)
 from notify.models import AuditEntry, WebhookEndpoint
 from tests.notify.factories import SECRET, TOPIC, EndpointFactory
 
@@ -26,9 +34,10 @@ def add(
     url: str = URL,
     topic_names: Sequence[str] = (TOPIC,),
     secret: str = SECRET,
+    **more: Any,
 ) -> WebhookEndpoint:
     return endpoints.add(
-        name, url, topic_names=topic_names, secret=secret, actor="alice"
+        name, url, topic_names=topic_names, secret=secret, actor="alice", **more
     )
 
 
@@ -43,6 +52,29 @@ def test_an_endpoint_is_made_and_audited():
     assert "SECRET-TOKEN" not in repr(entry.data)
 
 
+def test_an_endpoint_is_made_with_all_that_it_may_have():
+    endpoint = endpoints.add(
+        "chat",
+        URL,
+        topic_names=["worktree.*"],
+        secret=SECRET,
+        actor="alice",
+        headers={"Authorization": "Bearer SECRET-TOKEN"},
+        timeout=dt.timedelta(seconds=20),
+        max_in_flight=1,
+        checkup_allowed=True,
+    )
+
+    endpoint.refresh_from_db()
+    assert endpoint.topics == ["worktree.*"]
+    assert endpoint.own_headers() == {"Authorization": "Bearer SECRET-TOKEN"}
+    assert endpoint.timeout == dt.timedelta(seconds=20)
+    assert (endpoint.max_in_flight, endpoint.checkup_allowed) == (1, True)
+    data = AuditEntry.objects.get().data
+    assert data["headers"] == ["Authorization"]
+    assert "SECRET-TOKEN" not in repr(data)
+
+
 @pytest.mark.parametrize(
     ("values", "error"),
     [
@@ -50,6 +82,10 @@ def test_an_endpoint_is_made_and_audited():
         ({"secret": "short"}, InvalidSecret),
         ({"topic_names": ["test.hapened"]}, UnknownTopic),
         ({"topic_names": ["webhook.dead_letter"]}, InvalidTopic),
+        ({"topic_names": ["worktre.*"]}, UnknownTopic),
+        ({"headers": {"Host": "x"}}, InvalidHeader),
+        ({"timeout": dt.timedelta(hours=1)}, ValidationError),
+        ({"max_in_flight": 0}, ValidationError),
         ({"name": ""}, ValidationError),
         ({"name": "x" * 101}, ValidationError),
     ],

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
-from notify.event import BODY_LIMIT, DATA_LIMIT, Event
+from notify.event import BODY_LIMIT, DATA_LIMIT, Event, Group
 from notify.exceptions import InvalidEvent, UnknownTopic
 from notify.models.notification import TITLE_MAX_LENGTH
 from tests.notify.factories import TOPIC, UserFactory
@@ -111,3 +112,23 @@ def test_data_that_contains_itself_is_refused():
 def test_data_that_is_too_large_is_refused():
     with pytest.raises(InvalidEvent, match="at most 16,384"):
         event(data={"a": "x" * DATA_LIMIT}).checked()
+
+
+def group(**values: Any) -> Group:
+    return Group(
+        **{"key": "k", "window": dt.timedelta(minutes=1), "title": "things", **values}
+    )
+
+
+def test_a_groups_title_is_cleaned_as_the_events_is():
+    checked = event(group=group(title=f"things at\n{CREDENTIALS}")).checked().group
+
+    assert checked is not None
+    assert "hunter2" not in checked.title
+    assert "\n" not in checked.title
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "a\x00b"], ids=["empty", "long", "NUL"])
+def test_a_groups_key_that_cannot_be_stored_is_refused(key: str):
+    with pytest.raises(InvalidEvent, match=r"group\.key"):
+        event(group=group(key=key)).checked()

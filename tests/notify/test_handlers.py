@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,6 +16,7 @@ from notify.dispatch import Event, dispatch
 from notify.models import WebhookAttempt, WebhookEndpoint
 from tests.notify import sinks
 from tests.notify.factories import SECRET, TOPIC, EndpointFactory
+from tests.notify.flow import run_again_now
 from tests.notify.sinks import Sink
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("webhooks_on")]
@@ -22,11 +24,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("webhooks_on")]
 
 def tell(title: str = "It happened é😀") -> None:
     dispatch(Event(topic=TOPIC, recipients=[], title=title))
-
-
-def run_again_now() -> list[Job]:
-    Job.objects.filter(status=Status.PENDING).update(run_at=timezone.now())
-    return run_due_jobs()
 
 
 def test_the_type_is_registered_as_the_contract_says():
@@ -163,6 +160,31 @@ def test_what_waited_until_it_is_news_no_more_is_not_sent(
     row = WebhookAttempt.objects.get()
     assert row.verdict == "skipped"
     assert row.cause
+
+
+@pytest.mark.parametrize(
+    "kept_back",
+    [
+        pytest.param({"enabled": False, "disabled_reason": "HTTP 410"}, id="disabled"),
+        pytest.param({"breaker": "open"}, id="open"),
+        pytest.param({"breaker": "parked"}, id="parked"),
+    ],
+)
+def test_what_acw_kept_back_until_it_is_news_no_more_is_a_dead_letter(
+    sink: Sink, kept_back: dict[str, Any]
+):
+    EndpointFactory(url=sink.url)
+    tell()
+    Job.objects.update(created_at=timezone.now() - dt.timedelta(days=8))
+    until = timezone.now() + dt.timedelta(minutes=1)
+    WebhookEndpoint.objects.update(**kept_back, breaker_until=until)
+
+    [job] = run_due_jobs()
+
+    assert (job.status, job.attempts) == (Status.DEAD, 1)
+    assert "not sent for 8 days" in job.last_error
+    assert sink.connections == []
+    assert WebhookAttempt.objects.count() == 0
 
 
 def test_for_an_endpoint_that_is_gone_nothing_is_sent(sink: Sink):

@@ -11,7 +11,7 @@ from jobs.models import Job, Status
 from jobs.signals import operator_acted
 from jobs.testing import run_due_jobs
 from notify.dispatch import Event, dispatch
-from notify.models import AuditEntry, Notification
+from notify.models import AuditEntry, Notification, WebhookRecovery
 from notify.webhooks import DeliverPayload
 from tests.notify import sinks
 from tests.notify.factories import (
@@ -19,6 +19,7 @@ from tests.notify.factories import (
     TOPIC,
     AdminFactory,
     EndpointFactory,
+    RecoveryFactory,
     UserFactory,
 )
 from tests.notify.sinks import Sink
@@ -52,13 +53,45 @@ def test_a_delivery_given_up_is_audited_and_told_to_every_admin_and_no_receiver(
         assert notification.topic == "webhook.dead_letter"
         assert notification.title == f"Webhook to chat not delivered: {TOPIC}"
         assert "HTTP 404" in notification.body
-        assert notification.link == f"/admin/jobs/job/{job.pk}/change/"
+        assert notification.link == f"/admin/notify/webhookdelivery/{job.pk}/change/"
 
     assert Job.objects.count() == 1
     assert "webhook.dead_letter" in caplog.text
     kept = repr([*AuditEntry.objects.values(), *Notification.objects.values()])
     assert "SECRET-TOKEN" not in kept + caplog.text
     assert SECRET not in kept + caplog.text
+
+
+def test_dead_letters_of_one_endpoint_are_one_notification_that_counts_and_lists_them():
+    AdminFactory()
+    chat, mail = EndpointFactory(name="chat"), EndpointFactory(name="mail")
+
+    for endpoint in (chat, mail, chat, chat):
+        payload = DeliverPayload(endpoint_id=endpoint.pk, topic=TOPIC, body="{}")
+        job = enqueue("webhook.deliver", payload, ref_id=endpoint.pk)
+        announce_death(job.pk, "HTTP 404")
+
+    assert AuditEntry.objects.filter(action="webhook.dead_letter").count() == 4
+    of_chat, of_mail = Notification.objects.order_by("pk")
+    assert of_chat.title == "3 webhooks to chat not delivered"
+    assert of_chat.link == (
+        f"/admin/notify/webhookdelivery/?status=dead&endpoint={chat.pk}"
+    )
+    assert of_mail.title == f"Webhook to mail not delivered: {TOPIC}"
+
+
+def test_the_death_of_a_recoverys_job_pauses_the_recovery():
+    endpoint = EndpointFactory()
+    recovery = RecoveryFactory(endpoint=endpoint)
+    job = enqueue("webhook.recover", {"recovery_id": recovery.pk})
+    WebhookRecovery.objects.update(job_id=job.pk)
+
+    announce_death(job.pk, "ValueError: broken")
+
+    recovery.refresh_from_db()
+    assert recovery.state == "paused"
+    assert recovery.reason == "its job was given up: ValueError: broken"
+    assert not Notification.objects.exists()
 
 
 def test_the_death_of_another_job_is_not_told():

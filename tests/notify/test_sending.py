@@ -141,19 +141,25 @@ def test_a_secret_that_cannot_be_read_waits_for_its_key(sink: Sink, settings: Se
     assert "ACW_ENCRYPTION_KEYS" in WebhookAttempt.objects.get().cause
 
 
-def test_a_receiver_that_repeats_its_address_does_not_give_it_away(sink: Sink):
-    path = "/T0SECRET/hook?token=T0KEN"
+def test_a_receiver_that_repeats_what_it_gets_does_not_give_it_away(sink: Sink):
+    """The address, the endpoint's own headers, and the secrets that signed it."""
+    path = "/T0SECRET/hook?token=T0KEN-1"
     endpoint = EndpointFactory(url=f"http://127.0.0.1:{sink.port}{path}")
-    sink.behave = sinks.answer(
-        404, body=f"Cannot POST {path}; no /T0SECRET/hook here; token=T0KEN".encode()
-    )
+    endpoint.set_headers({"Authorization": "Bearer T0P-SECRET"})
+    endpoint.save()
 
+    def repeat(connection: Connection, request: Received) -> None:
+        said = b"Cannot " + request.head + f" by {SECRET}".encode()
+        sinks.answer(404, body=said)(connection, request)
+
+    sink.behave = repeat
     send(endpoint)
 
     excerpt = WebhookAttempt.objects.get().excerpt
-    assert excerpt.startswith("Cannot POST ***; no ")
-    assert "T0SECRET" not in excerpt
-    assert "T0KEN" not in excerpt
+    assert excerpt.startswith("Cannot POST *** HTTP/1.1")
+    assert excerpt.endswith(" by ***")
+    for hidden in ("T0SECRET", "T0KEN", "T0P-SECRET", SECRET):
+        assert hidden not in excerpt
 
 
 def test_what_the_receiver_says_is_made_fit_to_store_and_show(sink: Sink):
@@ -236,4 +242,53 @@ def test_a_test_event_for_an_endpoint_that_is_gone_is_not_sent(sink: Sink):
 
     with pytest.raises(WebhookEndpoint.DoesNotExist, match=endpoint.name):
         sending.send_test(endpoint)
+    assert sink.connections == []
+
+
+def test_a_test_event_shows_what_an_endpoint_has_of_its_own(
+    sink: Sink, settings: Settings
+):
+    settings.NOTIFY_WEBHOOK_RETRY_STATUSES = {404}
+    endpoint = EndpointFactory(url=sink.url, timeout=dt.timedelta(seconds=0.2))
+    endpoint.set_headers({"Authorization": "Bearer abc"})
+    endpoint.save()
+    sink.behave = sinks.in_turn(sinks.answer(404), sinks.answer(429), sinks.say_nothing)
+
+    attempts_made = [sending.send_test(endpoint)[0] for _ in range(3)]
+
+    assert [
+        (attempt.status, attempt.verdict, attempt.cause) for attempt in attempts_made
+    ] == [
+        (404, "retry", "HTTP 404 Not Found"),
+        (429, "permanent", "HTTP 429 Too Many Requests"),
+        (None, "retry", "no complete answer within 0.2 s"),
+    ]
+    assert {request.headers["Authorization"] for request in sink.requests} == {
+        "Bearer abc"
+    }
+
+
+def test_headers_that_cannot_be_read_wait_for_their_key(sink: Sink, settings: Settings):
+    endpoint = EndpointFactory(url=sink.url)
+    [old], new = settings.ACW_ENCRYPTION_KEYS, Fernet.generate_key().decode()
+    settings.ACW_ENCRYPTION_KEYS = [new]
+    endpoint.set_headers({"X-T": "7"})
+    WebhookEndpoint.objects.update(encrypted_headers=endpoint.encrypted_headers)
+    settings.ACW_ENCRYPTION_KEYS = [old]
+
+    attempt, judgement = sending.send_test(endpoint)
+
+    assert judgement.verdict is Verdict.RETRY
+    assert "ACW_ENCRYPTION_KEYS" in attempt.cause
+    assert sink.connections == []
+
+
+def test_a_bundle_that_is_gone_is_told_and_tried_again(sink: Sink, settings: Settings):
+    settings.NOTIFY_WEBHOOK_CA_BUNDLE = "/nowhere/authorities.pem"
+    endpoint = EndpointFactory(url=sink.url.replace("http:", "https:"))
+
+    attempt, judgement = sending.send_test(endpoint)
+
+    assert judgement.verdict is Verdict.RETRY
+    assert attempt.cause.startswith("NOTIFY_WEBHOOK_CA_BUNDLE: ")
     assert sink.connections == []

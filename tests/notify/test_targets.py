@@ -17,10 +17,13 @@ from notify.exceptions import InvalidUrl
         ("https://under_score.example.", "https://under_score.example."),
         ("HTTP://host", "http://host"),
         ("http://127.1/", "http://127.1/"),
+        ("http://host//a/../%7eb//?c=/%2f+", "http://host//a/../%7eb//?c=/%2f+"),
+        ("http://host/{a}|?b[]=^`", "http://host/%7Ba%7D%7C?b%5B%5D=%5E%60"),
     ],
 )
 def test_a_url_is_used_in_its_plain_form(url: str, used: str):
     assert targets.parse(url).url == used
+    assert targets.parse(used).url == used
 
 
 @pytest.mark.parametrize(
@@ -39,12 +42,16 @@ def test_a_url_is_used_in_its_plain_form(url: str, used: str):
         ("http://host:99999/", "cannot be read"),
         ("http://[::1/", "cannot be read"),
         ("http://[fe80::1%25eth0]/", "IPv6"),
+        ("http://[::1]host/", "cannot be read"),
+        ("http://[v1.host]/", "cannot be read"),
         ("http://host/a b", "spaces or control characters"),
         ("http://host/a\tb", "spaces or control characters"),
         ("http://ho\nst/", "spaces or control characters"),
         ("http://host/\x00", "spaces or control characters"),
         ("http://host/é", "percent-encode"),
         ("http://host/<x>", "percent-encode"),
+        ("http://host/100%", "written %25"),
+        ("http://host/?a=%zz", "written %25"),
         ("http://host/a\\b", "percent-encode"),
         (f"http://{'a' * 64}.example/", "labels of a-z"),
         ("http://a..b/", "labels of a-z"),
@@ -93,6 +100,7 @@ def test_the_host_header_names_a_port_that_is_not_the_schemes_own(
         ("/elsewhere?x=1", "https://hooks.example"),
         ("http://other.example:81/a?token=x#y", "http://other.example:81"),
         ("//other.example/a", "https://other.example"),
+        ("//other.example/Anmeldung für %/", "https://other.example"),
         ("http://user:pass@other.example/", "an address that cannot be read"),
         ("javascript:alert(1)", "an address that cannot be read"),
         ("http://[", "an address that cannot be read"),

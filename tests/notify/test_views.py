@@ -183,3 +183,13 @@ def test_a_long_inbox_has_pages(
     assertContains(last, '<span class="inbox-page" aria-current="page">2</span>')
     assert client.get(f"{INBOX}?page=99").status_code == 200
     assert client.get(f"{INBOX}?page=x").status_code == 200
+
+
+def test_one_that_stands_for_several_says_for_how_many(client: Client, user: User):
+    NotificationFactory(user=user, count=3)
+    NotificationFactory(user=user)
+
+    shown = client.get(INBOX)
+
+    assertContains(shown, "times since then", count=1)
+    assertContains(shown, "3 times since then")

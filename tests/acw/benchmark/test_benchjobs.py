@@ -22,6 +22,8 @@ from acw.benchmark.scratch import SCHEMA_PREFIX, Scratch
 from acw.management.commands import benchjobs
 from jobs.testing import wait_until
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60.0
 

@@ -11,7 +11,7 @@ from acw.benchmark.plain_deliveries import BODY_VARIABLE
 from acw.benchmark.scratch import Scratch
 
 
-@pytest.mark.parametrize("how", ["sender", "bare"])
+@pytest.mark.parametrize("how", ["sender", "requests"])
 def test_each_request_is_an_event_of_its_own(scratch: Scratch, how: str):
     env = {**scratch.env(), BODY_VARIABLE: "{}"}
     with (
@@ -55,7 +55,9 @@ def test_an_endpoint_that_is_not_there_ends_it(scratch: Scratch):
         children.run([sender])
 
 
-@pytest.mark.parametrize("send", [plain_deliveries.by_sender, plain_deliveries.bare])
+@pytest.mark.parametrize(
+    "send", [plain_deliveries.by_sender, plain_deliveries.by_requests]
+)
 def test_both_give_the_answers_status(scratch: Scratch, send: plain_deliveries.Send):
     with receiver(scratch, 1) as (url, check):
         assert send(url, b"{}") == 200

@@ -10,6 +10,8 @@ from acw.torture.faults import Fault, Field
 from acw.torture.run import Plan, run
 from acw.torture.scratch import Scratch
 
+pytestmark = pytest.mark.long
+
 PLAN = Plan(seed=5, jobs=80, seconds=1, workers=1, fault_every=0.2)
 
 

@@ -19,6 +19,11 @@ from tests.jobs.modelled.table import ModelJob, Span, exactly
 
 QUEUES = "default", "other"
 KEYS = "a", "b"
+AGAIN: dict[Callable[..., Result], set[str]] = {
+    actions.retry: {Status.DEAD, Status.CANCELLED},
+    actions.repeat: {Status.DEAD, Status.COMPLETED},
+}
+"""The verbs that make what has ended pending again, and what they take."""
 
 
 NEW_JOBS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
@@ -84,7 +89,9 @@ class People(Stage):
 
     @precondition(lambda self: self.ever and self.is_free(self.actors.operator))
     @rule(
-        verb=st.sampled_from([actions.retry, actions.cancel, actions.run_now]),
+        verb=st.sampled_from(
+            [actions.retry, actions.repeat, actions.cancel, actions.run_now]
+        ),
         data=st.data(),
         held=HELD,
         commits=st.booleans(),
@@ -115,7 +122,7 @@ class People(Stage):
         before = self.allowed(verb, ids)
         touches = self.candidates(verb, ids)
         keys = set[str | None]()
-        if verb is actions.retry:
+        if verb in AGAIN:
             keys = {self.model.jobs[job_id].unique_key for job_id in touches} - {None}
         result, pid = self.perform(
             self.actors.operator,
@@ -134,7 +141,7 @@ class People(Stage):
         changes = {
             job_id: _operated(verb, self.model.jobs[job_id], at) for job_id in done
         }
-        retried = done if verb is actions.retry else set[uuid.UUID]()
+        retried = done if verb in AGAIN else set[uuid.UUID]()
         self.settle(
             self.actors.operator,
             changes,
@@ -148,9 +155,8 @@ class People(Stage):
     ) -> set[uuid.UUID]:
         """The jobs that the verb looks at under their locks."""
         jobs = [self.model.jobs[job_id] for job_id in ids if job_id in self.model.jobs]
-        if verb is actions.retry:
-            states = {Status.DEAD, Status.CANCELLED}
-            return {job.id for job in jobs if job.status in states}
+        if verb in AGAIN:
+            return {job.id for job in jobs if job.status in AGAIN[verb]}
         if verb is actions.cancel:
             return {job.id for job in jobs if job.live()}
         now = self.model.now
@@ -187,6 +193,6 @@ def _done(result: Result) -> set[Any]:
 
 
 def _operated(verb: Callable[..., Result], job: ModelJob, at: Span) -> ModelJob:
-    if verb is actions.retry:
+    if verb in AGAIN:
         return job.retried(at)
     return job.cancelled(at) if verb is actions.cancel else job.made_due(at)

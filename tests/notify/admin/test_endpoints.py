@@ -5,6 +5,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.asserts import assertContains, assertNotContains
 
+from notify.forms import WebhookEndpointForm
 from notify.models import AuditEntry, WebhookAttempt, WebhookEndpoint
 from tests.notify.admin.pages import change_page, client_with, page
 from tests.notify.factories import (
@@ -12,6 +13,7 @@ from tests.notify.factories import (
     TOPIC,
     AttemptFactory,
     EndpointFactory,
+    delivery_to,
 )
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +71,6 @@ def test_lists_show_the_host_and_never_the_url(admin: Client):
     shown = admin.get(page("changelist"))
 
     assertContains(shown, "https://hooks.example #")
-    assertContains(shown, "Delivered")
     assertContains(shown, "none: it gets nothing")
     assertNotContains(shown, "SECRET-TOKEN")
 
@@ -81,7 +82,8 @@ def test_whoever_may_only_look_sees_neither_url_nor_secret():
 
     assertContains(shown, "https://hooks.example #")
     assertNotContains(shown, "SECRET-TOKEN")
-    assertNotContains(shown, "secret")
+    assertNotContains(shown, SECRET)
+    assertNotContains(shown, 'name="secret"')
     assertNotContains(shown, "Send test event")
 
 
@@ -102,3 +104,87 @@ def test_whoever_may_change_it_sees_the_url_and_that_there_is_a_secret(admin: Cl
     assertContains(shown, "SECRET-TOKEN")
     assertContains(shown, "A secret is set.")
     assertNotContains(shown, SECRET)
+
+
+def test_saving_the_form_leaves_what_workers_have_written_meanwhile(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+):
+    endpoint = EndpointFactory(name="old")
+    clean = WebhookEndpointForm.clean_secret
+
+    def meanwhile(form: WebhookEndpointForm) -> str:
+        WebhookEndpoint.objects.update(
+            breaker="open",
+            breaker_tries=3,
+            window=2,
+            enabled=False,
+            staged_secret=endpoint.encrypted_secret,
+        )
+        return clean(form)
+
+    monkeypatch.setattr(WebhookEndpointForm, "clean_secret", meanwhile)
+    admin.post(
+        change_page(endpoint),
+        {"name": "new", "url": endpoint.url, "topics": [], "secret": ""},
+    )
+
+    kept = WebhookEndpoint.objects.get()
+    assert (kept.name, kept.topics) == ("new", [])
+    assert (kept.breaker, kept.breaker_tries, kept.window) == ("open", 3, 2)
+    assert not kept.enabled
+    assert kept.staged_secret
+
+
+def test_the_form_neither_enables_nor_disables(admin: Client):
+    endpoint = EndpointFactory(name="chat")
+
+    assertNotContains(admin.get(change_page(endpoint)), 'name="enabled"')
+    admin.post(change_page(endpoint), {"name": "chat", "url": endpoint.url})
+
+    assert WebhookEndpoint.objects.get().enabled
+
+
+def test_health_shows_in_the_list_and_on_the_page(admin: Client):
+    endpoint = EndpointFactory(
+        breaker="parked", breaker_reason="HTTP 401", breaker_until=timezone.now()
+    )
+    AttemptFactory(
+        endpoint=endpoint,
+        verdict=WebhookAttempt.Verdict.RETRY,
+        finished_at=timezone.now(),
+    )
+    AttemptFactory(endpoint=endpoint, slot=1)
+    delivery_to(endpoint)
+
+    for shown in (admin.get(page("changelist")), admin.get(change_page(endpoint))):
+        for text in (
+            ">parked</span>",
+            "HTTP 401; the next delivery tries it",
+            "1 of 4",
+            f"?endpoint={endpoint.pk}&amp;status=pending",
+            ">1</a>, the oldest for",
+        ):
+            assertContains(shown, text)
+    assertContains(admin.get(change_page(endpoint)), ">never<")
+
+
+def test_headers_of_its_own_are_set_audited_by_name_and_never_shown(admin: Client):
+    endpoint = EndpointFactory()
+    values = {"name": endpoint.name, "url": endpoint.url, "topics": [], "secret": ""}
+    headers = "Authorization: Bearer HEADER-SECRET\r\nX-Tenant: HEADER-SECRET"
+
+    saved = admin.post(
+        change_page(endpoint), {**values, "headers": headers, "timeout": "20s"}
+    )
+
+    assert saved.status_code == 302
+    endpoint.refresh_from_db()
+    assert endpoint.own_headers()["X-Tenant"] == "HEADER-SECRET"
+    changed = AuditEntry.objects.get().data["changed"]
+    assert {"headers", "timeout"} <= set(changed)
+    assert "HEADER-SECRET" not in repr(list(AuditEntry.objects.values()))
+    shown = admin.get(change_page(endpoint))
+    assertContains(shown, "X-Tenant: (unchanged)")
+    assertNotContains(shown, "HEADER-SECRET")
+    viewed = client_with("view_webhookendpoint").get(change_page(endpoint))
+    assertNotContains(viewed, "X-Tenant")

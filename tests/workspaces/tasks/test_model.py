@@ -29,6 +29,8 @@ from tests.workspaces.tasks.modelled.playing import Market
 from tests.workspaces.tasks.modelled.stage import Stopped
 from workspaces.tasks import clock
 
+pytestmark = pytest.mark.long
+
 REACHED = [
     "accept: ok",
     "cancel: ok",

@@ -1,0 +1,1 @@
+"""How an endpoint fares, and what that lets through: places in flight, the breaker, lanes, and switching by hand."""

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from notify import standing
+from notify.models import WebhookEndpoint
+
+NOW = timezone.now()
+
+
+@pytest.mark.parametrize(
+    ("fields", "word", "reason"),
+    [
+        ({}, "well", ""),
+        ({"enabled": False}, "disabled", "by a person"),
+        (
+            {"enabled": False, "disabled_reason": "HTTP 410 Gone"},
+            "disabled",
+            "HTTP 410 Gone",
+        ),
+        ({"enabled": False, "breaker": "open"}, "disabled", "by a person"),
+        (
+            {
+                "breaker": "parked",
+                "breaker_reason": "HTTP 401",
+                "breaker_until": NOW + dt.timedelta(days=2, minutes=30),
+            },
+            "parked",
+            "HTTP 401; tried again in 2d",
+        ),
+        (
+            {"breaker": "open", "breaker_until": NOW},
+            "open",
+            "the next delivery tries it",
+        ),
+        (
+            {"breaker": "recovering", "breaker_reason": "", "breaker_until": NOW},
+            "recovering",
+            "",
+        ),
+    ],
+    ids=["well", "by hand", "by ACW", "disabled first", "parked", "open", "recovering"],
+)
+def test_how_an_endpoint_fares_is_a_word_and_a_reason(fields, word: str, reason: str):
+    given = {"disabled_reason": "", "breaker_reason": "", **fields}
+    endpoint = WebhookEndpoint(**given)
+
+    assert standing.word(endpoint) == word
+    assert standing.reason(endpoint) == reason
