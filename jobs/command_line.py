@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,12 +56,19 @@ def subcommands() -> Mapping[str, Subcommand]:
 class OperatorCommand(BaseCommand):
     """A command whose errors are one line on stderr and an exit status: 1, or 2 for a wrong call.
 
-    What the database raises becomes such a line too; ``--traceback`` shows where it came from.
+    What the database raises becomes such a line too; ``--traceback`` shows where it came from. Where nobody reads what it
+    prints any more, as behind ``| head``, it ends without a word.
     """
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute(*args, **options)
+            said = super().execute(*args, **options)
+            self.stdout.flush()
         except (Error, psycopg.Error) as error:
             reason = first_line(str(error), 300) or type(error).__name__
             raise CommandError(f"the database refused: {reason}") from error
+        except BrokenPipeError:
+            # Or Python would complain of it once more when it flushes the stream at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
+        return said

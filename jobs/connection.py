@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.datetime import TimestamptzLoader
 
 from jobs.events import LogEvent
+from jobs.riding import Riding, Write
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ class QueueConnection:
         self._wrapper: BaseDatabaseWrapper | None = None
         self._cursor: psycopg.Cursor[Any] | None = None
         self._read_only: bytes | None = None
+        self._riding = Riding()
 
     def __enter__(self) -> QueueConnection:
         return self
@@ -155,7 +157,46 @@ class QueueConnection:
     def execute(
         self, query: str, parameters: Sequence[Any] | dict[str, Any]
     ) -> list[Any]:
-        """Run one statement, bound on the server's side, and return its rows ([] for none)."""
+        """Run one statement, bound on the server's side, and return its rows ([] for none).
+
+        What waits to ride along is written with it, or before it.
+        """
+        if self._riding:
+            together = self._riding.together(query, parameters)
+            if together is not None:
+                try:
+                    rows = self._execute_afresh(*together)
+                except psycopg.Error as error:
+                    if is_away(error):
+                        raise
+                    # Which of the two was refused is not known.
+                else:
+                    self._riding.clear()
+                    return rows
+            self.write_waiting()
+        return self._execute_afresh(query, parameters)
+
+    def ride_along(self, write: Write, row: Mapping[str, Any]) -> None:
+        """Have this written with the next statement, which must come soon: until then it is in memory alone."""
+        if self._riding and self._riding.write is not write:
+            self.write_waiting()
+        self._riding.add(write, row)
+
+    def write_waiting(self) -> None:
+        """Write now what waits to ride along; what the server refuses is logged, and given up."""
+        if not self._riding:
+            return
+        try:
+            self._execute_afresh(*self._riding.alone())
+        except psycopg.Error as error:
+            if is_away(error):
+                raise
+            log.exception(LogEvent.FINISH_FAILED)
+        self._riding.clear()
+
+    def _execute_afresh(
+        self, query: str, parameters: Sequence[Any] | dict[str, Any]
+    ) -> list[Any]:
         try:
             return self._execute(query, parameters)
         except _STALE_PLAN:

@@ -56,11 +56,11 @@ def payload(stored: str) -> Any:
 
 
 def payload_text(stored: str) -> str:
-    """A payload as :func:`payload` gives it, as indented JSON; long ones capped."""
+    """A payload as :func:`payload` gives it, as indented JSON of what can be seen; long ones capped."""
     value = payload(stored)
     if not isinstance(value, str):
         value = json.dumps(value, indent=2, ensure_ascii=False)
-    return storable(value, PAYLOAD_LIMIT)
+    return seen(storable(value, PAYLOAD_LIMIT))
 
 
 def _redacted(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Moving what waits on behalf of one row: later, while it could only be turned away, and to the front when it can run.
 
 For handlers whose jobs share something that is at times not to be had. Neither touches a job that is running, or
-whose row somebody else holds.
+whose row somebody else holds, or that waits for its next try: when it comes back after a failure is its own affair.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import datetime as dt
 
 from django.db import transaction
 
-from jobs import wakeup
-from jobs.connection import TransactionConnection
+from jobs import thread_connection, wakeup
 
 AT_MOST = 1_000
 """Jobs that one call moves."""
@@ -20,10 +19,17 @@ SPREAD = dt.timedelta(seconds=2)
 
 _NOT_AT_ALL = dt.timedelta(0)
 
-_POSTPONE = """
+_WAITS = """
+type = %(type)s AND ref_id = %(ref_id)s AND status = 'pending' AND NOT (attempts > 0 AND EXISTS (
+    SELECT FROM job_attempts WHERE job_id = jobs.id AND job_attempts.started_at = jobs.started_at
+))
+"""
+"""What :meth:`jobs.querysets.JobQuerySet.waiting` is, of one type and row."""
+
+_POSTPONE = f"""
 WITH due AS (
     SELECT id FROM jobs
-    WHERE type = %(type)s AND ref_id = %(ref_id)s AND status = 'pending' AND run_at <= statement_timestamp()
+    WHERE {_WAITS} AND run_at <= statement_timestamp()
     ORDER BY id LIMIT %(at_most)s FOR NO KEY UPDATE SKIP LOCKED
 ), placed AS (
     SELECT id, row_number() OVER (ORDER BY id) - 1 AS place FROM due
@@ -33,11 +39,11 @@ SET run_at = statement_timestamp() + %(delay)s::interval + least(placed.place * 
     updated_at = statement_timestamp()
 FROM placed WHERE jobs.id = placed.id
 RETURNING jobs.id
-"""
-_BRING_FORWARD = """
+"""  # noqa: S608 (nothing of a caller's)
+_BRING_FORWARD = f"""
 WITH oldest AS (
     SELECT id FROM jobs
-    WHERE type = %(type)s AND ref_id = %(ref_id)s AND status = 'pending'
+    WHERE {_WAITS}
     ORDER BY id LIMIT %(count)s FOR NO KEY UPDATE SKIP LOCKED
 ), placed AS (
     SELECT id, row_number() OVER (ORDER BY id) - 1 AS place FROM oldest
@@ -49,7 +55,7 @@ WITH oldest AS (
     RETURNING jobs.queue
 )
 SELECT queue, count(*) FROM moved GROUP BY queue
-"""
+"""  # noqa: S608 (nothing of a caller's)
 
 
 def postpone(
@@ -74,17 +80,17 @@ def postpone(
         "spread": spread,
         "at_most": at_most,
     }
-    return len(TransactionConnection().execute(_POSTPONE, parameters))
+    return len(thread_connection.execute(_POSTPONE, parameters))
 
 
 def bring_forward(
     type_name: str,
     ref_id: str,
     *,
-    count: int,
+    count: int | None = None,
     spacing: dt.timedelta = _NOT_AT_ALL,
 ) -> int:
-    """Make the ``count`` oldest jobs that wait due now, each ``spacing`` after the older one; return how many were moved.
+    """Make the ``count`` oldest jobs that wait, or all, due now, each ``spacing`` after the older one; return how many were moved.
 
     None is moved to a later time than it has. In the caller's transaction; the workers are woken once that commits.
     """
@@ -94,7 +100,7 @@ def bring_forward(
         "count": count,
         "spacing": spacing,
     }
-    moved = TransactionConnection().execute(_BRING_FORWARD, parameters)
+    moved = thread_connection.execute(_BRING_FORWARD, parameters)
     if moved:
         queues = [queue for queue, _ in moved]
         transaction.on_commit(lambda: wakeup.wake(queues), robust=True)

@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ class JobQuerySet(models.QuerySet["Job"]):
     def due(self) -> JobQuerySet:
         """Pending and not before its time."""
         return self.pending().filter(run_at__lte=Now())
+
+    def waiting(self) -> JobQuerySet:
+        """Pending, but for those that have failed and wait for their next try."""
+        from jobs.models import Attempt
+
+        failed_last = Attempt.objects.filter(
+            job_id=OuterRef("pk"), started_at=OuterRef("started_at")
+        )
+        return self.pending().exclude(Q(attempts__gt=0) & Exists(failed_last))
 
     def live(self) -> JobQuerySet:
         """Pending or running."""

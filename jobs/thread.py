@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 FLUSH_AFTER = 0.05
 """Seconds that an outcome may wait for others to be written with it."""
 
-_SLOW = 0.02
+_SLOW = FLUSH_AFTER
 """Seconds from which on a job's outcome-in-waiting predecessors are written before it starts."""
 
 _DRAIN_RECHECK = 0.05

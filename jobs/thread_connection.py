@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 from django.db import connection as djangos
 
 from jobs.connection import QueueConnection
+from jobs.riding import Write
 
 _of_thread = threading.local()
 
@@ -38,6 +39,25 @@ def execute(query: str, parameters: dict[str, Any] | Sequence[Any]) -> list[Any]
     if own.is_open and _has_ended(own.raw()):
         own.close()
     return own.execute(query, parameters)
+
+
+def ride_along(write: Write, row: Mapping[str, Any]) -> None:
+    """Have this written with the worker thread's next statement, at the latest with its job's end; elsewhere at once.
+
+    For what follows from the handler's success: where its job's completion is lost with a crash, so is this.
+    """
+    own: QueueConnection | None = getattr(_of_thread, "connection", None)
+    if own is None or djangos.in_atomic_block:
+        _on_djangos(write.sql, write.parameters([row]))
+    else:
+        own.ride_along(write, row)
+
+
+def write_waiting() -> None:
+    """Write now what waits in this thread."""
+    own: QueueConnection | None = getattr(_of_thread, "connection", None)
+    if own is not None:
+        own.write_waiting()
 
 
 def _on_djangos(query: str, parameters: dict[str, Any] | Sequence[Any]) -> list[Any]:

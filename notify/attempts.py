@@ -11,6 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models.functions import Now
 
 from jobs import thread_connection
+from jobs.riding import Write
 from notify.health import places
 from notify.models import WebhookAttempt, WebhookEndpoint
 
@@ -39,13 +40,28 @@ _ATTEMPT = [
     "trial",
 ]
 
-# Written out: Django takes longer to make it anew for each delivery than it takes to run.
-_CLOSE = f"""
-UPDATE webhook_attempts
-SET finished_at = statement_timestamp(), {", ".join(f"{name} = %({name})s" for name in _FOUND_OUT)},
-    slot = CASE WHEN %(keep_place)s THEN slot END
-WHERE id = %(id)s
+_TYPES = {
+    **dict.fromkeys(("verdict", "cause", "failure", "excerpt"), "text"),
+    **dict.fromkeys(("dns_ms", "connect_ms", "tls_ms", "answer_ms"), "float8"),
+    "status": "int",
+    "duration": "interval",
+    "peer": "inet",
+}
+# Written out: Django takes longer to make it anew for each delivery than it takes to run. The ends of several can wait
+# and be written together.
+_CLOSE = Write(
+    sql=f"""
+UPDATE webhook_attempts AS attempt
+SET finished_at = attempt.started_at + coalesce(ended.duration, INTERVAL '0'),
+    {", ".join(f"{name} = ended.{name}" for name in _FOUND_OUT)},
+    slot = CASE WHEN ended.keep_place THEN attempt.slot END
+FROM json_to_recordset(%(riding)s::json) AS ended (
+    id bigint, keep_place boolean, {", ".join(f"{name} {_TYPES[name]}" for name in _FOUND_OUT)}
+)
+WHERE attempt.id = ended.id
+RETURNING attempt.id
 """  # noqa: S608 (put together from the names of columns)
+)
 
 _opened = itertools.count()
 
@@ -83,16 +99,23 @@ def open_attempt(
     return endpoint, attempt
 
 
-def close_attempt(attempt: WebhookAttempt, *, keep_place: bool = False) -> None:
+def close_attempt(
+    attempt: WebhookAttempt, *, keep_place: bool = False, may_wait: bool = False
+) -> None:
     """Write what was found out, and that it has ended.
 
-    With ``keep_place`` its place in flight stays taken, until whoever decides on the breaker frees it. That the row is
-    old enough to have been taken away meanwhile is no failure.
+    With ``keep_place`` its place in flight stays taken, until whoever decides on the breaker frees it. With ``may_wait``
+    it is written together with the thread's next statement. That the row is old enough to have been taken away meanwhile
+    is no failure.
     """
-    found_out = {name: getattr(attempt, name) for name in _FOUND_OUT}
-    thread_connection.execute(
-        _CLOSE, {**found_out, "id": attempt.pk, "keep_place": keep_place}
-    )
+    row = {name: getattr(attempt, name) for name in _FOUND_OUT}
+    row |= {"id": attempt.pk, "keep_place": keep_place}
+    if attempt.duration is not None:
+        row["duration"] = f"{attempt.duration.total_seconds():.6f} s"
+    if may_wait:
+        thread_connection.ride_along(_CLOSE, row)
+    else:
+        thread_connection.execute(_CLOSE.sql, _CLOSE.parameters([row]))
 
 
 def last_took(endpoint_id: int) -> float | None:

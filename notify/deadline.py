@@ -1,11 +1,13 @@
 """One wall-clock deadline over everything that a socket does.
 
 A socket's own timeout bounds each call, so that a peer that sends a byte now and then holds it for ever. Here
-each call is given what is left of the whole, and none is begun when nothing is.
+each call is given what is left of the whole, and none is begun when nothing is. A peer that sends all the time, as fast
+as it is read, would keep a processor busy until then; so what is read is bounded, too.
 """
 
 from __future__ import annotations
 
+import http.client
 import io
 import socket
 import time
@@ -13,6 +15,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+MOST_READ = 256 * 1024
+"""Bytes of one answer, far more than any head has."""
 
 
 class Deadline:
@@ -43,10 +48,15 @@ class Deadline:
         bounded.settimeout(left)
 
 
+class AnswerTooLong(http.client.HTTPException):
+    """What the peer sends does not end."""
+
+
 class TimedSocket:
     """A connected socket, TLS or not, on which all calls together end by a deadline.
 
-    Raises TimeoutError at the deadline; what was read before it is then no whole answer.
+    Raises TimeoutError at the deadline, and AnswerTooLong after :data:`MOST_READ`; what was read before is then no whole
+    answer.
     """
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
@@ -70,10 +80,15 @@ class _Received(io.RawIOBase):
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected
         self._deadline = deadline
+        self._read = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         self._deadline.bound(self._socket)
-        return self._socket.recv_into(buffer)
+        if self._read >= MOST_READ:
+            raise AnswerTooLong
+        count = self._socket.recv_into(buffer)
+        self._read += count
+        return count

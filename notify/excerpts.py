@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from jobs.display import seen
 from jobs.redaction import redact
 from notify import signing
 
 HIDDEN = b"***"
 
-# All control characters but tab and line feed.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _TOO_SHORT_TO_HIDE = 3
 """Bytes of a path or a query: what is as short as "/" would be hidden in every answer and hides nothing."""
 _SHORTEST_PART = 6
@@ -48,9 +47,8 @@ def without_credentials(
 
 
 def readable(excerpt: bytes) -> str:
-    """As text: no control characters, no credentials in URLs."""
-    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", excerpt.decode(errors="replace"))
-    return redact(text)
+    """As text: nothing that moves a cursor or turns the direction of writing, no credentials in URLs."""
+    return redact(seen(excerpt.decode(errors="replace")))
 
 
 def _of_url(url: str) -> Iterator[str]:

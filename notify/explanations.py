@@ -30,18 +30,17 @@ def explain(
     attempt: WebhookAttempt,
     *,
     goes_on: bool | None = None,
+    resendable: bool = True,
     secret_changed_at: dt.datetime | None = None,
 ) -> Explanation:
     """What came of an attempt.
 
     ``goes_on`` says whether its delivery is still tried, where that is known: a refused one may wait, since its endpoint
-    refuses all of them. ``secret_changed_at`` is since when the endpoint's current secret signs first.
+    refuses all of them. One that is not may be sent again where it is ``resendable``. ``secret_changed_at`` is since when
+    the endpoint's current secret signs first.
     """
-    if attempt.finished_at is None:
-        return Explanation(
-            what="It is under way, or its worker was killed meanwhile: whether the receiver has the event is not known.",
-            to_do="It is tried again by itself; the receiver tells by the event's id whether it has it.",
-        )
+    if attempt.verdict == Verdict.UNKNOWN:
+        return _of_unknown(goes_on, resendable=resendable)
     settled = _SETTLED.get(attempt.verdict)
     if settled is not None:
         return settled
@@ -52,17 +51,34 @@ def explain(
         if attempt.status is None
         else _of_status(attempt, attempt.status, secret_changed_at)
     )
+    if attempt.job_id is None:
+        # A person has sent it, and sees what came of it.
+        return found
     return Explanation(
-        what=found.what, to_do=f"{found.to_do} {_after(attempt, goes_on)}"
+        what=found.what,
+        to_do=f"{found.to_do} {_after(attempt, goes_on, resendable=resendable)}".rstrip(),
     )
 
 
-def _after(attempt: WebhookAttempt, goes_on: bool | None) -> str:
+def _of_unknown(goes_on: bool | None, *, resendable: bool) -> Explanation:
+    known_by_id = "the receiver tells by the event's id whether it has it."
+    if goes_on is not False:
+        return Explanation(
+            what="It is under way, or its worker was killed meanwhile: whether the receiver has the event is not known.",
+            to_do=f"It is tried again by itself; {known_by_id}",
+        )
+    return Explanation(
+        what="Its worker was killed meanwhile: whether the receiver has the event is not known.",
+        to_do=f"Resend it; {known_by_id}" if resendable else "",
+    )
+
+
+def _after(attempt: WebhookAttempt, goes_on: bool | None, *, resendable: bool) -> str:
     if goes_on:
         return "It is tried again by itself."
     if goes_on is None and attempt.verdict == Verdict.RETRY:
         return "It is tried again by itself while attempts are left."
-    return "Then resend it."
+    return "Then resend it." if resendable else ""
 
 
 _SETTLED: dict[str, Explanation] = {

@@ -95,6 +95,8 @@ def check_characters(name: str, value: str) -> None:
         )
     if not _VALUE.fullmatch(value):
         raise InvalidHeader(f"the header {name!r}: its value is not printable ASCII")
+    if value != value.strip(" "):
+        raise InvalidHeader(f"the header {name!r}: its value has spaces around it")
 
 
 def is_reserved(name: str) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 
 from django.conf import settings
-from django.utils import timezone
 
 from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
@@ -13,12 +13,13 @@ from jobs.registry import job_handler
 from notify import attempts, sending
 from notify.delivery import Judgement
 from notify.exceptions import DeliveryFailed
-from notify.health import gate, settling
+from notify.health import backlog, gate, settling
 from notify.health.breaker import Fate
 from notify.health.lanes import Lanes
 from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.webhooks import JOB_TYPE, DeliverPayload
 
+_NEW = dt.timedelta(0)
 _lanes = Lanes(last_took=attempts.last_took)
 
 
@@ -81,8 +82,8 @@ def _not_now(
 ) -> None:
     """Have it wait, or end it: what is older than the queue remembers of finished jobs is news no more."""
     reason = gate.reason_to_wait(endpoint)
-    age = timezone.now() - context.enqueued_at
-    stale = bool(reason) and age > settings.JOBS_JOB_PURGE_COMPLETED_RETENTION
+    age = backlog.age(context.job_id, context.enqueued_at) if reason else _NEW
+    stale = age > settings.JOBS_JOB_PURGE_COMPLETED_RETENTION
     if endpoint is not None and not stale:
         _lanes.turned_away(payload.endpoint_id)
         raise Snooze(gate.turn_away(endpoint), f"waits: {reason or 'no place free'}")

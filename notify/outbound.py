@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import requests
 from requests.adapters import DEFAULT_CA_BUNDLE_PATH, BaseAdapter
+from requests.structures import CaseInsensitiveDict
 
 from notify import extra_headers, targets, trust
 from notify.addresses import Network
@@ -217,13 +218,16 @@ def _prepare(
     headers: Mapping[str, str],
     extra: Mapping[str, str],
 ) -> requests.PreparedRequest:
-    ours = {"Host": target.authority, **headers, **_OWN_HEADERS}
+    length = {"Content-Length": str(len(body))}
+    ours = {"Host": target.authority, **headers, **_OWN_HEADERS, **length}
     sent = extra_headers.permitted(extra) | ours
     for name, value in sent.items():
         extra_headers.check_characters(name, value)
-    prepared = requests.Request("POST", target.url, data=body, headers=sent).prepare()
-    # As the operator wrote it: requests has taken /a/../b for /b, and %7E for ~.
-    prepared.url = target.url
+    # Field by field: prepare() would take /a/../b for /b and %7E for ~, and half as long as the exchange itself.
+    prepared = requests.PreparedRequest()
+    prepared.method, prepared.url = "POST", target.url
+    prepared.headers = CaseInsensitiveDict(sent)
+    prepared.body = body
     return prepared
 
 

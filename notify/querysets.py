@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Self
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import (
     BooleanField,
     CharField,
+    DurationField,
     ExpressionWrapper,
     F,
     Func,
@@ -69,7 +71,7 @@ class WebhookEndpointQuerySet(models.QuerySet["WebhookEndpoint"]):
     def with_health(self) -> WebhookEndpointQuerySet:
         """Each with what its attempts and its deliveries say of it.
 
-        ``delivered_at`` and ``last_verdict`` are of attempts that ended; ``failing_since`` is the first failure after
+        ``delivered_at`` and ``last_verdict`` are of attempts that ended; ``failing_since`` is the first delivery that failed after
         the last success, None where that came last; ``in_flight`` counts requests that are under way, ``waiting`` deliveries that are
         pending, of which ``waiting_since`` is the oldest.
         """
@@ -77,7 +79,7 @@ class WebhookEndpointQuerySet(models.QuerySet["WebhookEndpoint"]):
             delivered_at=Subquery(_delivered().values("finished_at")[:1]),
             last_verdict=Subquery(_ended().order_by("-id").values("verdict")[:1]),
             failing_since=Subquery(_first_failure().values("finished_at")[:1]),
-            in_flight=_count(_attempts().filter(slot__isnull=False)),
+            in_flight=_count(_under_way()),
             waiting=_count(_waiting()),
             waiting_since=Subquery(
                 _waiting().order_by("type", "ref_id", "id").values("created_at")[:1]
@@ -89,6 +91,20 @@ def _attempts() -> WebhookAttemptQuerySet:
     from notify.models import WebhookAttempt
 
     return WebhookAttempt.objects.filter(endpoint=OuterRef("pk"))
+
+
+def _under_way() -> WebhookAttemptQuerySet:
+    """Without those whose worker was killed: their places are free, though nobody has had to take one yet."""
+    from notify.health.places import LOST_AFTER
+
+    timeout = Coalesce(
+        OuterRef("timeout"),
+        Value(settings.NOTIFY_WEBHOOK_TIMEOUT),
+        output_field=DurationField(),
+    )
+    return _attempts().filter(
+        slot__isnull=False, started_at__gt=Now() - timeout - LOST_AFTER
+    )
 
 
 def _ended() -> WebhookAttemptQuerySet:
@@ -105,7 +121,11 @@ def _delivered() -> WebhookAttemptQuerySet:
 
 
 def _first_failure() -> WebhookAttemptQuerySet:
-    """What failed after the last success, the first of it first."""
+    """The deliveries that failed after the last success, the first of them first.
+
+    A test event that a person has sent, a probe with a secret that the receiver has not yet, and a check-up, which is to
+    be refused, say nothing about these.
+    """
     from notify.models import WebhookAttempt
 
     # Of the endpoint, not of the attempt, for each of which it would be looked up again.
@@ -113,7 +133,7 @@ def _first_failure() -> WebhookAttemptQuerySet:
         endpoint=OuterRef(OuterRef("pk")), verdict="completed"
     )
     last = Subquery(of_the_same.order_by("-id").values("id")[:1])
-    failed = _ended().filter(id__gt=Coalesce(last, Value(0)))
+    failed = _ended().filter(id__gt=Coalesce(last, Value(0)), job_id__isnull=False)
     return failed.exclude(verdict="completed").order_by("id")
 
 

@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 from django.utils import timezone
 
+from jobs import concurrency
 from jobs.identifiers import uuid7
 from notify import attempts, delivery, excerpts, overlap, signing, topics
 from notify.delivery import Judgement, Verdict
 from notify.events import LogEvent
 from notify.exceptions import EncryptionError
 from notify.exchange import Exchange
+from notify.explanations import explain
 from notify.health import settling
 from notify.models import WebhookAttempt, WebhookEndpoint
 
@@ -64,11 +66,26 @@ def _deliver(
     sent = overlap.send(attempt, secrets, post)
     *repeated, last = sent
     keep = settling.is_due(attempt, last.judgement)
-    _close(last.attempt, last.judgement, last.exchange, keep_place=keep)
+    _close(
+        last.attempt,
+        last.judgement,
+        last.exchange,
+        keep_place=keep,
+        may_wait=not keep and not repeated and _has_time(attempt),
+    )
     for one in reversed(repeated):
         _close(one.attempt, one.judgement, one.exchange, repeated=True, keep_place=keep)
     overlap.conclude(sent)
     return last.attempt, last.judgement
+
+
+def _has_time(attempt: WebhookAttempt) -> bool:
+    """Whether its end may be written a moment later: nobody looks at it, nor needs its place, at once."""
+    endpoint = _endpoint(attempt)
+    changing = bool(endpoint.staged_secret or endpoint.retiring_secret)
+    # Each thread has a place of its own then, and takes none of another.
+    roomy = endpoint.max_in_flight >= concurrency.threads()
+    return attempt.job_id is not None and roomy and not changing
 
 
 def _post(
@@ -143,7 +160,7 @@ def send_test(
 
 
 def describe(attempt: WebhookAttempt) -> str:
-    """What came of an attempt, as one sentence."""
+    """What came of an attempt, as one sentence, and what to do about it."""
     took = (
         ""
         if attempt.duration is None
@@ -151,7 +168,7 @@ def describe(attempt: WebhookAttempt) -> str:
     )
     if attempt.verdict == WebhookAttempt.Verdict.COMPLETED:
         return f"Delivered: HTTP {attempt.status}{took}."
-    return f"Not delivered{took}: {attempt.cause}."
+    return f"Not delivered{took}: {attempt.cause}. {explain(attempt).to_do}"
 
 
 def skip(
@@ -174,6 +191,7 @@ def _close(
     *,
     repeated: bool = False,
     keep_place: bool = False,
+    may_wait: bool = False,
 ) -> None:
     attempt.verdict = (
         WebhookAttempt.Verdict.REPEATED
@@ -184,16 +202,20 @@ def _close(
     attempt.cause = judgement.cause
     attempt.failure = exchange.failure or ""
     attempt.duration = exchange.duration
-    for name, milliseconds in dataclasses.asdict(exchange.phases).items():
-        setattr(attempt, name, milliseconds)
+    for phase in dataclasses.fields(exchange.phases):
+        setattr(attempt, phase.name, getattr(exchange.phases, phase.name))
     attempt.peer = exchange.peer
     attempt.excerpt = excerpts.readable(exchange.excerpt)
-    attempts.close_attempt(attempt, keep_place=keep_place)
+    attempts.close_attempt(attempt, keep_place=keep_place, may_wait=may_wait)
     _report(attempt, judgement)
 
 
 def _report(attempt: WebhookAttempt, judgement: Judgement) -> None:
     endpoint = attempt.endpoint
+    # Its row says as much, and no line is made for each that goes well.
+    delivered = judgement.verdict is Verdict.COMPLETED
+    if delivered and not log.isEnabledFor(logging.DEBUG):
+        return
     facts = {
         "job_id": attempt.job_id,
         "endpoint": endpoint.name if endpoint else None,
@@ -203,8 +225,8 @@ def _report(attempt: WebhookAttempt, judgement: Judgement) -> None:
         "status": attempt.status,
         "duration": attempt.duration,
     }
-    if judgement.verdict is Verdict.COMPLETED:
-        log.info(LogEvent.DELIVERED, extra=facts)
+    if delivered:
+        log.debug(LogEvent.DELIVERED, extra=facts)
     else:
         log.warning(
             LogEvent.ATTEMPT_FAILED,

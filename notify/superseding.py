@@ -46,8 +46,9 @@ def supersede(
             ref_id=str(endpoint_id),
             payload__topic=topic.name,
             payload__subject=subject,
+            # A still later one may have come in between.
+            pk__lt=by,
         )
-        .exclude(pk=by)
         .select_for_update(no_key=True, skip_locked=True)
         .order_by("pk")
         .values_list("pk", "attempts")

@@ -19,6 +19,7 @@ from notify.exceptions import InvalidUrl
 
 MAX_LENGTH = 2_000
 
+_MALFORMED = "the URL cannot be read: its host or port is malformed"
 # Printable ASCII but the space and what RFC 3986 leaves out and parsers disagree about.
 _CHARACTERS = re.compile(r"[!#-;=?-\[\]-~]*")
 _DELIMITERS = "/?:@!$&'()*+,;=%"
@@ -74,9 +75,7 @@ def parse(url: str) -> Target:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidUrl(
-            "the URL cannot be read: its host or port is malformed"
-        ) from None
+        raise InvalidUrl(_MALFORMED) from None
     if parts.scheme not in ("https", "http"):
         raise InvalidUrl("the URL must begin with https:// or http://")
     if "@" in parts.netloc:
@@ -84,7 +83,7 @@ def parse(url: str) -> Target:
             "the URL must not hold a user name or password before the host"
         )
     if not _AUTHORITY.fullmatch(parts.netloc):
-        raise InvalidUrl("the URL cannot be read: its host or port is malformed")
+        raise InvalidUrl(_MALFORMED)
     if "#" in url:
         raise InvalidUrl(
             "the URL must not have a fragment (#…): it would never be sent"

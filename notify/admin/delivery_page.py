@@ -10,12 +10,13 @@ from django.db.models import TextField
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from jobs.display import payload_text, seen
 from jobs.markup import NOTHING, badge, block, folded
-from jobs.models import LIVE
+from jobs.models import LIVE, Status
+from notify import standing
 from notify.curl import command_for
 from notify.exceptions import EncryptionError
 from notify.explanations import explain
@@ -26,7 +27,7 @@ ATTEMPTS_SHOWN = 50
 _HEADERS = ("began", "no.", "verdict", "answer", "milliseconds", "peer")
 _BY_HAND = (
     "For a shell with curl and openssl; type read -rs SECRET first, and the endpoint's secret. It is signed when it is run, "
-    "shows the receiver's answer, and changes nothing here."
+    "shows the receiver's answer, and changes nothing here. Who else is logged in there sees the secret among the processes."
 )
 _BADGES = {"retry": "failed", "permanent": "failed", "repeated": "failed"}
 """The states of jobs whose colours go with a verdict's."""
@@ -84,16 +85,33 @@ def sections(
 def _explanation(
     delivery: WebhookDelivery, attempts: list[WebhookAttempt]
 ) -> list[Section]:
-    """What the last attempt came to, in plain words; nothing where there was none."""
-    if not attempts:
-        return []
+    """What the last attempt came to, and what it waits for, in plain words; nothing where there is neither."""
     endpoint = endpoint_of(delivery)
-    said = explain(
-        attempts[0],
-        goes_on=delivery.status in LIVE,
-        secret_changed_at=endpoint.promoted_at if endpoint else None,
-    )
-    text = format_html("<p><strong>{}</strong></p><p>{}</p>", said.what, said.to_do)
+    said = []
+    if attempts:
+        last = explain(
+            attempts[0],
+            goes_on=delivery.status in LIVE,
+            resendable=endpoint is not None
+            and delivery.status in (Status.DEAD, Status.COMPLETED),
+            secret_changed_at=endpoint.promoted_at if endpoint else None,
+        )
+        said.append(
+            format_html("<p><strong>{}</strong></p><p>{}</p>", last.what, last.to_do)
+        )
+    if endpoint is None:
+        said.append(
+            format_html(
+                "<p>{}</p>", "Its endpoint was deleted: there is nowhere to send it."
+            )
+        )
+    elif delivery.status == Status.PENDING and (
+        waits := standing.why_it_waits(endpoint)
+    ):
+        said.append(format_html("<p>It waits: {}.</p>", waits))
+    if not said:
+        return []
+    text = format_html_join("", "{}", ([part] for part in said))
     return [Section(name="explanation", title="What happened", text=text)]
 
 

@@ -25,7 +25,7 @@ from notify.admin.rotating import RotationTools
 from notify.admin.switching import SwitchTools
 from notify.admin.testing import TestTool
 from notify.forms import WebhookEndpointForm
-from notify.models import WebhookAttempt, WebhookEndpoint
+from notify.models import WebhookAttempt, WebhookEndpoint, WebhookRecovery
 
 _OPTIONS = ("timeout", "max_in_flight", "checkup_allowed")
 _HEALTH = (
@@ -35,7 +35,12 @@ _HEALTH = (
     "waiting",
     "see_also",
 )
-_BADGES = {"well": "completed", "disabled": "failed", "open": "failed"}
+_BADGES = {
+    "well": "completed",
+    "failing": "failed",
+    "disabled": "failed",
+    "open": "failed",
+}
 """The states of jobs whose colours go with an endpoint's."""
 
 _OF_ROTATION = (
@@ -203,6 +208,12 @@ class WebhookEndpointAdmin(
             # The names of the fields: their values may be secrets.
             changed=form.changed_data,
         )
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        # Nobody deletes a recovery by itself; with its endpoint it goes.
+        objects, counts, needed, protected = super().get_deleted_objects(objs, request)
+        needed.discard(WebhookRecovery._meta.verbose_name)
+        return objects, counts, needed, protected
 
     def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
         self.audit(request, "webhook.endpoint_deleted", obj)

@@ -95,7 +95,7 @@ class WebhookRecoveryAdmin(VerbAdmin[WebhookRecovery]):
     @admin.display(description="state")
     def state_badge(self, recovery: WebhookRecovery) -> SafeString:
         if recovery.state == WebhookRecovery.State.FINISHED:
-            return badge("completed")
+            return badge("completed", "finished")
         if recovery.state == WebhookRecovery.State.RUNNING:
             if steering.is_stranded(recovery):
                 return format_html("{} its job is gone: resume it", badge("stalled"))

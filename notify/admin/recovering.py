@@ -117,11 +117,11 @@ class RecoverTool(EndpointTools):
             )
         except RecoveryRefused as refused:
             return self.back(request, endpoint, f"Refused: {refused}.", messages.ERROR)
-        self.message_user(
-            request,
-            f"{counted.count:,} are resent to {endpoint.name}.",
-            messages.SUCCESS,
-        )
+        are = "is" if counted.count == 1 else "are"
+        begun = f"{counted.count:,} {are} resent to {endpoint.name}."
+        if not request.user.has_perm("notify.view_webhookrecovery"):
+            return self.back(request, endpoint, begun)
+        self.message_user(request, begun, messages.SUCCESS)
         return HttpResponseRedirect(
             reverse("admin:notify_webhookrecovery_change", args=[recovery.pk])
         )

@@ -51,7 +51,7 @@ _SWITCHES = (
             endpoint.enabled and endpoint.breaker != WebhookEndpoint.Breaker.CLOSED
         ),
         done="It is tried again now.",
-        idle="It was not held back.",
+        idle="Nothing to resume: it is disabled, or its breaker is closed.",
     ),
 )
 

@@ -51,8 +51,11 @@ class EndpointTools(admin.ModelAdmin[WebhookEndpoint]):
     def endpoint_for(
         self, request: HttpRequest, object_id: str, *, allowed: bool
     ) -> WebhookEndpoint:
-        """The endpoint that a button was pressed for. Raises PermissionDenied and Http404."""
-        if not allowed:
+        """The endpoint that a button was pressed for. Raises PermissionDenied and Http404.
+
+        Whoever may not see the endpoint's page may not press its buttons, either.
+        """
+        if not (allowed and self.has_view_permission(request)):
             raise PermissionDenied
         endpoint = self.get_object(request, unquote(object_id))
         if endpoint is None:

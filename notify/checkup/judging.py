@@ -61,7 +61,7 @@ def of_event(
         _of_tls(exchange, ended, target=target, now=now),
         _of_redirect(exchange),
         _of_latency(exchange, ended, timeout=timeout),
-        _of_acceptance(exchange, now=now),
+        _of_acceptance(exchange, ended, now=now),
     ]
 
 
@@ -243,7 +243,9 @@ def _of_latency(
     return Finding(step=Step.LATENCY, grade=Grade.PASSED, message=message)
 
 
-def _of_acceptance(exchange: Exchange, *, now: dt.datetime) -> Finding:
+def _of_acceptance(
+    exchange: Exchange, ended: Step | None, *, now: dt.datetime
+) -> Finding:
     judgement = delivery.judge(exchange, now=now)
     if judgement.verdict is Verdict.COMPLETED:
         return Finding(
@@ -260,7 +262,8 @@ def _of_acceptance(exchange: Exchange, *, now: dt.datetime) -> Finding:
     return Finding(
         step=Step.EVENT,
         grade=Grade.FAILED,
-        message=f"does not take a signed event: {judgement.cause}",
+        # What the step at which it ended says, the summary need not say twice.
+        message=f"does not take a signed event: {f'it ended at {ended}' if ended else judgement.cause}",
         advice=advice,
     )
 

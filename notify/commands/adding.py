@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import sys
 from pathlib import Path
 
 from django.core.exceptions import ValidationError
@@ -13,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from jobs import durations
 from jobs.command_line import actor
 from notify import endpoints, extra_headers, signing
-from notify.commands.verb import Options, Verb, print_secret
+from notify.commands.verb import Options, Verb, given_secret, print_secret
 from notify.exceptions import NotifyError
 from notify.models.endpoint import IN_FLIGHT_DEFAULT
 
@@ -60,7 +59,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(command: BaseCommand, options: Options) -> None:
     given = options["secret_stdin"]
-    secret = sys.stdin.readline() if given else signing.new_secret()
+    secret = given_secret() if given else signing.new_secret()
     try:
         endpoint = endpoints.add(
             options["name"],

@@ -56,7 +56,7 @@ def _row(endpoint: WebhookEndpoint) -> dict[str, Any]:
         "state": standing.word(endpoint),
         "reason": standing.reason(endpoint),
         "next_try": endpoint.breaker_until,
-        "topics": ",".join(endpoint.topics),
+        "topics": endpoint.topics,
         "last_delivered": endpoint.delivered_at,
         "last_attempt": endpoint.last_verdict,
         "failing_since": endpoint.failing_since,

@@ -111,10 +111,14 @@ def _begin(command: BaseCommand, endpoint: WebhookEndpoint, options: Options) ->
 
 
 def _agreed() -> bool:
-    """Whoever is not at a terminal cannot be asked."""
-    if not sys.stdin.isatty():
+    """Whoever is not at a terminal cannot be asked; whoever ends the input there, instead of answering, says no."""
+    if sys.stdin is None or not sys.stdin.isatty():
         return True
-    return input("Resend them? [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        answer = input("Resend them? [y/N] ")
+    except EOFError:
+        return False
+    return answer.strip().lower() in {"y", "yes"}
 
 
 def _turn(command: BaseCommand, endpoint: WebhookEndpoint, turn: str) -> None:

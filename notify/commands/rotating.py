@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator
 
 from django.core.management.base import BaseCommand, CommandError
@@ -15,6 +14,7 @@ from notify.commands.verb import (
     Options,
     Verb,
     endpoint_named,
+    given_secret,
     name_argument,
     print_secret,
 )
@@ -35,7 +35,7 @@ def _rotate(command: BaseCommand, options: Options) -> None:
     given = options["secret_stdin"]
     with _told():
         secret = rotation.stage(
-            endpoint, sys.stdin.readline() if given else None, actor=actor()
+            endpoint, given_secret() if given else None, actor=actor()
         )
     command.stdout.write(f"Staged: both secrets of {endpoint.name} sign from now on.")
     if not given:

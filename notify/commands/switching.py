@@ -9,7 +9,6 @@ from django.core.management.base import BaseCommand
 from jobs.command_line import actor
 from notify.commands.verb import Options, Verb, endpoint_named, name_argument
 from notify.health import switching
-from notify.models import WebhookEndpoint
 
 
 def _verb(
@@ -47,5 +46,5 @@ RESUME = _verb(
     help="try a receiver again now, without waiting for its breaker",
     switch=switching.resume,
     done="is tried again now",
-    idle=f"was not held back: its breaker is {WebhookEndpoint.Breaker.CLOSED}",
+    idle="has nothing to resume: it is disabled, or its breaker is closed",
 )

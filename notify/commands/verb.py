@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from notify import signing
 from notify.models import WebhookEndpoint
 
 Options = dict[str, Any]
+
+_LONGEST_LINE = 1_000
+"""Characters read where a secret is expected: more than any has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,16 @@ def endpoint_named(name: str) -> WebhookEndpoint:
             f"there is no endpoint {name!r}; there are: {known}", returncode=2
         )
     return endpoint
+
+
+def given_secret() -> str:
+    """The first line of standard input. Raises CommandError, a wrong call, for what is no text."""
+    try:
+        return sys.stdin.readline(_LONGEST_LINE)
+    except UnicodeDecodeError:
+        raise CommandError(
+            "--secret-stdin: standard input is no text", returncode=2
+        ) from None
 
 
 def print_secret(command: BaseCommand, secret: str) -> None:

@@ -71,12 +71,13 @@ class Run:
     """The endpoint's newest attempts, this one among them, as far back as they are alike.
 
     ``failures`` in a row that another try may help, of so many different ``events``; or ``refusals``: different events in
-    a row that it refused as not from us.
+    a row that it refused as not from us. ``repeated``: this event has failed before, and others have arrived since.
     """
 
     failures: int = 0
     events: int = 0
     refusals: int = 0
+    repeated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,13 +93,15 @@ class Progress:
 class Decision:
     """``standing`` is what the breaker is from now on; ``disable`` why the endpoint is to be switched off, if it is.
 
-    ``windowed``: a window begins, with attempts that are still to come.
+    ``windowed``: a window begins, with attempts that are still to come. ``let_out`` is how many of what waits are to come
+    forward for it.
     """
 
     fate: Fate
     standing: Standing
     disable: str = ""
     windowed: bool = False
+    let_out: int = 0
 
 
 def decide(
@@ -128,13 +131,19 @@ def decide(
         return Decision(
             fate=fate, standing=after, disable=_too_long(after, rules=rules, now=now)
         )
-    if fate is Fate.DIE and standing.state == State.RECOVERING:
-        # The event's own fault: an answer like any other as far as the receiver goes.
-        answered = _succeeded(
-            standing, trial=trial, progress=progress, rules=rules, now=now
-        )
-        return replace(answered, fate=fate)
-    if fate is Fate.DIE and trial:
+    if standing.state == State.RECOVERING:
+        # The event's own fault. One that is refused is an answer like any other as far as the receiver goes; after one that
+        # fails the next window is no larger.
+        if fate is Fate.DIE:
+            step = _succeeded(
+                standing, trial=trial, progress=progress, rules=rules, now=now
+            )
+        else:
+            step = look(standing, progress=progress, rules=rules, now=now) or Decision(
+                fate=fate, standing=standing
+            )
+        return replace(step, fate=fate)
+    if trial and standing.state != State.CLOSED:
         # Or of a proxy before a receiver that is away: the next one tries, no later than it would have.
         wait = plain_delay(standing.tries + 1, base=rules.wait, cap=rules.longest_wait)
         return Decision(fate=fate, standing=replace(standing, until=now + wait))
@@ -143,7 +152,7 @@ def decide(
 
 def look(
     standing: Standing, *, progress: Progress, rules: Rules, now: dt.datetime
-) -> Standing | None:
+) -> Decision | None:
     """The next step of an endpoint that recovers, where no attempt's end brings it; None where there is none yet.
 
     As after a crash in the middle of a window, or where what waited is not wanted any more.
@@ -151,10 +160,10 @@ def look(
     if standing.state != State.RECOVERING or progress.under_way:
         return None
     if not progress.more:
-        return WELL
+        return Decision(fate=Fate.DONE, standing=WELL)
     if progress.used >= standing.window:
         return _window(standing, standing.window, rules=rules, now=now)
-    return None
+    return _fill_up(standing, progress)
 
 
 def _fate(standing: Standing, judgement: Judgement, *, run: Run, rules: Rules) -> Fate:
@@ -166,7 +175,9 @@ def _fate(standing: Standing, judgement: Judgement, *, run: Run, rules: Rules) -
     if judgement.verdict is Verdict.PERMANENT:
         return Fate.DIE
     failing = run.failures >= rules.failures and run.events >= EVENTS_AT_LEAST
-    return Fate.RETRY if closed and not failing else Fate.WAIT
+    # Else one event that it never takes would keep all others waiting.
+    own_fault = run.repeated and judgement.retry_after is None
+    return Fate.RETRY if not failing and (closed or own_fault) else Fate.WAIT
 
 
 def _failed(
@@ -220,26 +231,32 @@ def _succeeded(
     rules: Rules,
     now: dt.datetime,
 ) -> Decision:
-    fate = Fate.DONE
     if standing.state == State.RECOVERING:
-        if progress.under_way or (progress.more and progress.used < standing.window):
-            return Decision(fate=fate, standing=standing)
+        if progress.under_way:
+            return Decision(fate=Fate.DONE, standing=standing)
+        if progress.more and progress.used < standing.window:
+            return _fill_up(standing, progress)
         if not progress.more or standing.window >= LARGEST_WINDOW:
-            return Decision(fate=fate, standing=WELL)
-        after = _window(standing, standing.window * 2, rules=rules, now=now)
-        return Decision(fate=fate, standing=after, windowed=True)
+            return Decision(fate=Fate.DONE, standing=WELL)
+        return _window(standing, standing.window * 2, rules=rules, now=now)
     if not trial or standing.state == State.CLOSED:
-        return Decision(fate=fate, standing=standing)
+        return Decision(fate=Fate.DONE, standing=standing)
     if not progress.more:
-        return Decision(fate=fate, standing=WELL)
-    after = _window(standing, 1, rules=rules, now=now)
-    return Decision(fate=fate, standing=after, windowed=True)
+        return Decision(fate=Fate.DONE, standing=WELL)
+    return _window(standing, 1, rules=rules, now=now)
 
 
 def _window(
     standing: Standing, size: int, *, rules: Rules, now: dt.datetime
-) -> Standing:
+) -> Decision:
     # What is enqueued meanwhile waits until then, behind what is older.
-    return replace(
+    after = replace(
         standing, state=State.RECOVERING, until=now + rules.wait, tries=0, window=size
     )
+    return Decision(fate=Fate.DONE, standing=after, windowed=True, let_out=size)
+
+
+def _fill_up(standing: Standing, progress: Progress) -> Decision:
+    """Some that were let out have not come, as they were turned away for want of a place, or are not wanted any more."""
+    left = standing.window - progress.used
+    return Decision(fate=Fate.DONE, standing=standing, let_out=left)

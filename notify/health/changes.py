@@ -32,7 +32,9 @@ def write(endpoint: WebhookEndpoint, decision: Decision, *, now: dt.datetime) ->
     before, after = endpoint.breaker, decision.standing
     _update(endpoint, decision, now=now)
     if decision.windowed:
-        backlog.release(endpoint, after.window)
+        backlog.release(endpoint, decision.let_out)
+    elif decision.let_out:
+        backlog.bring(endpoint, decision.let_out)
     elif after.state == State.CLOSED != before:
         backlog.release_all(endpoint)
         _tell(

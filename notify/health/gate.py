@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from jobs import concurrency
-from jobs.postponing import bring_forward, postpone
+from jobs.postponing import postpone
 from notify.health import backlog, settling
 from notify.health.breaker import State
 from notify.health.lanes import Lane
@@ -68,7 +68,10 @@ def turn_away(endpoint: WebhookEndpoint) -> dt.timedelta:
     Whatever the reason is, no attempt is used up.
     """
     delay, spacing = _wait(endpoint)
-    _move(endpoint, delay=delay, spacing=spacing)
+    moved = _move(endpoint, delay=delay, spacing=spacing)
+    if moved and endpoint.breaker == State.RECOVERING:
+        # One looks again soon: what a window lets out while it is turned away here does not reach it.
+        return min(delay, SOONEST)
     return delay
 
 
@@ -78,7 +81,7 @@ def turn_away_at_lane(lane: Lane) -> dt.timedelta:
         return _SHORT  # without a look at the database: those that are quick bring others forward as they end
     endpoint = WebhookEndpoint.objects.filter(pk=lane.endpoint_id).first()
     if endpoint is None:
-        return _NOT_AT_ALL
+        return _LONG
     apart = backlog.spacing(endpoint)
     if not lane.slow:
         _move(endpoint, delay=apart, spacing=apart)
@@ -96,7 +99,7 @@ def let_in(endpoint: WebhookEndpoint) -> None:
     """Have the oldest come of what was turned away from a quick endpoint: enough to keep this process's threads at work."""
     if endpoint.breaker == State.CLOSED:
         most = min(endpoint.max_in_flight, concurrency.threads() or 1)
-        bring_forward(DELIVERY_TYPE, str(endpoint.pk), count=most * _ROUNDS)
+        backlog.bring(endpoint, most * _ROUNDS)
 
 
 def _wait(endpoint: WebhookEndpoint) -> tuple[dt.timedelta, dt.timedelta]:
@@ -104,12 +107,9 @@ def _wait(endpoint: WebhookEndpoint) -> tuple[dt.timedelta, dt.timedelta]:
     if not endpoint.enabled or not settings.NOTIFY_WEBHOOK_ENABLED:
         return LOOK_AGAIN, _NOT_AT_ALL
     apart = backlog.spacing(endpoint)
-    if endpoint.breaker == State.CLOSED or (
-        endpoint.breaker == State.RECOVERING and _is_full(endpoint)
-    ):
+    recovers = endpoint.breaker == State.RECOVERING
+    if endpoint.breaker == State.CLOSED or (recovers and settling.look(endpoint)):
         return apart, apart
-    if endpoint.breaker == State.RECOVERING:
-        settling.look(endpoint)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT breaker_until - statement_timestamp() FROM webhook_endpoints WHERE id = %s",
@@ -124,19 +124,17 @@ def _wait(endpoint: WebhookEndpoint) -> tuple[dt.timedelta, dt.timedelta]:
     return (max(endpoint.effective_timeout, SOONEST) if trying else SOONEST), apart
 
 
-def _is_full(endpoint: WebhookEndpoint) -> bool:
-    under_way = WebhookAttempt.objects.filter(endpoint=endpoint, slot__isnull=False)
-    return under_way.count() >= endpoint.max_in_flight
-
-
 def _move(
     endpoint: WebhookEndpoint, *, delay: dt.timedelta, spacing: dt.timedelta
-) -> None:
-    """Have what else is due wait too, so that not each of thousands comes to be turned away at the same moment."""
+) -> bool:
+    """Have what else is due wait too, so that not each of thousands comes to be turned away at the same moment.
+
+    Returns False where that was done a moment ago.
+    """
     began = time.monotonic()
     with _moving:
         if began < _next_move.get(endpoint.pk, 0.0):
-            return
+            return False
         _next_move[endpoint.pk] = began + LOOK_AGAIN.total_seconds()
     try:
         postpone(
@@ -145,3 +143,4 @@ def _move(
     finally:
         took = time.monotonic() - began
         _next_move[endpoint.pk] = began + took + max(_PAUSE, _PAUSE_SHARE * took)
+    return True

@@ -19,6 +19,9 @@ from jobs import concurrency
 QUICK = 1.0
 """Seconds: an exchange that takes longer is slow, also while it is under way."""
 
+MOMENT = 0.2
+"""Seconds that a delivery waits here for room: one that is quick gives it back in no time, and to turn the next away costs more."""
+
 MOST_REMEMBERED = 10_000
 """Endpoints of which is remembered how quick they are."""
 
@@ -59,7 +62,7 @@ class Lanes:
     ) -> None:
         self._threads = threads
         self._last_took = last_took
-        self._lock = threading.Lock()
+        self._room = threading.Condition()
         self._under_way: list[Lane] = []
         self._took: dict[int, float | None] = {}
         self._turned_away: set[int] = set()
@@ -69,14 +72,16 @@ class Lanes:
         """Room for one delivery, for as long as this lasts, where it is ``admitted``."""
         if endpoint_id not in self._took:
             self.learn(endpoint_id, self._last_took(endpoint_id))
-        with self._lock:
+        with self._room:
+            self._room.wait_for(lambda: not self._is_crowded(endpoint_id), MOMENT)
             lane = self._enter(endpoint_id)
         try:
             yield lane
         finally:
             if lane.admitted:
-                with self._lock:
+                with self._room:
                     self._under_way.remove(lane)
+                    self._room.notify_all()
 
     def learn(self, endpoint_id: int, seconds: float | None) -> bool:
         """An exchange with it took so long; None: nobody knows. Return whether it was quick, and had others turned away."""
@@ -92,6 +97,19 @@ class Lanes:
         """A delivery to it was not let out: as soon as one ends that is quick, others may come."""
         self._turned_away.add(endpoint_id)
 
+    def _is_crowded(self, endpoint_id: int) -> bool:
+        """Whether its endpoint is quick, or not known, and one under way there will make room, or tell, in a moment."""
+        of_it = [lane for lane in self._under_way if lane.endpoint_id == endpoint_id]
+        took = self._took.get(endpoint_id)
+        if (took is not None and took > QUICK) or any(
+            each.age > QUICK for each in of_it
+        ):
+            return False
+        threads = self._threads()
+        return bool(threads) and len(of_it) >= (
+            1 if took is None else _all_but_one(threads)
+        )
+
     def _enter(self, endpoint_id: int) -> Lane:
         threads = self._threads()
         of_it = [lane for lane in self._under_way if lane.endpoint_id == endpoint_id]
@@ -104,7 +122,7 @@ class Lanes:
             if took is None and not of_it and not lane.admitted:
                 lane.scouts = lane.admitted = self._may_scout(others, threads)
         else:
-            lane.admitted = len(of_it) < max(1, threads - 1)
+            lane.admitted = len(of_it) < _all_but_one(threads)
         # Where no pool is known there is one caller, who is not to be turned away.
         lane.admitted = lane.admitted or not threads
         if lane.admitted:
@@ -118,3 +136,7 @@ class Lanes:
         """One at a time; one that takes long scouts no more, and the last thread but one is not for the next."""
         scouting = any(lane.scouts and lane.age <= QUICK for lane in self._under_way)
         return not scouting and others < max(2, threads - 1)
+
+
+def _all_but_one(threads: int) -> int:
+    return max(1, threads - 1)

@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from jobs import thread_connection
+from jobs.riding import AFTER
 from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.models.endpoint import IN_FLIGHT_DEFAULT
 
@@ -71,7 +72,7 @@ endpoint AS MATERIALIZED (
     SELECT id, %(job_id)s, %(topic)s, %(number)s, %(place)s FROM endpoint
     WHERE enabled AND breaker = 'closed' AND %(place)s <= max_in_flight AND NOT EXISTS (
         SELECT FROM held WHERE slot NOT BETWEEN 1 AND max_in_flight
-    )
+    ) {after}
     ON CONFLICT (endpoint_id, slot) WHERE slot IS NOT NULL DO NOTHING
     RETURNING id
 )
@@ -120,7 +121,7 @@ RETURNING id
 
 _FIELDS = ", ".join(f'"{name}"' for name in ENDPOINT_FIELDS)
 _BEGINNING = f"WITH {_HELD.format(fields=_FIELDS)}, "
-_OPEN_FAVOURITE = "WITH " + _FAVOURITE.format(fields=_FIELDS)
+_OPEN_FAVOURITE = "WITH " + _FAVOURITE.format(fields=_FIELDS, after=AFTER)
 _OPEN_WELL = f"{_BEGINNING} {_WELL}, {_TAKE}"
 _OPEN_NOT_WELL = f"{_BEGINNING} {_NOT_WELL}, {_TAKE}"
 _OPEN_OUTSIDE = f"{_BEGINNING} {_WITHOUT}"
@@ -150,6 +151,8 @@ def take(parameters: dict[str, Any]) -> Opened:
     _limits[endpoint_id] = endpoint["max_in_flight"]
     if opened is not None or not endpoint["enabled"]:
         return values, opened, trial
+    # The place may be this thread's own, of an attempt whose end is not written yet.
+    thread_connection.write_waiting()
     well = endpoint["breaker"] == WebhookEndpoint.Breaker.CLOSED
     query = _OPEN_WELL if well else _OPEN_NOT_WELL
     found = _rounds(query, parameters)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Max
 
+from jobs.postponing import SPREAD
 from notify.delivery import Judgement, Verdict
 from notify.health import backlog, breaker, changes, places
-from notify.health.breaker import Decision, Fate, Progress, Rules, Run, Standing
+from notify.health.breaker import Fate, Progress, Rules, Run, Standing
 from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.querysets import WebhookAttemptQuerySet
 
@@ -64,7 +66,7 @@ def settle(attempt: WebhookAttempt, judgement: Judgement) -> Settlement:
             standing_of(endpoint),
             judgement,
             trial=attempt.trial,
-            run=_run(endpoint),
+            run=_run(endpoint, attempt),
             progress=_progress(endpoint, besides=attempt.job_id),
             rules=rules(),
             now=now,
@@ -73,23 +75,28 @@ def settle(attempt: WebhookAttempt, judgement: Judgement) -> Settlement:
     until = endpoint.breaker_until
     if decision.fate is not Fate.WAIT or until is None:
         return Settlement(fate=decision.fate)
-    return Settlement(fate=decision.fate, wait=max(until - now, dt.timedelta(0)))
+    # Behind all that has not been tried: else the oldest would try each time, and if it alone is not taken, for ever.
+    wait = max(until - now, dt.timedelta(0)) + SPREAD
+    return Settlement(fate=decision.fate, wait=wait)
 
 
-def look(endpoint: WebhookEndpoint) -> None:
-    """Take the next step of an endpoint that recovers where no attempt's end will bring it."""
+def look(endpoint: WebhookEndpoint) -> bool:
+    """Take the next step of an endpoint that recovers where no attempt's end will bring it.
+
+    Returns whether more may go out before an attempt's end brings the next one.
+    """
     with transaction.atomic():
         locked, now = _lock(endpoint.pk)
         if locked is None or not locked.enabled:
-            return
-        after = breaker.look(
-            standing_of(locked), progress=_progress(locked), rules=rules(), now=now
-        )
-        if after is not None:
-            step = Decision(
-                fate=Fate.DONE, standing=after, windowed=after != breaker.WELL
-            )
+            return False
+        standing, progress = standing_of(locked), _progress(locked)
+        step = breaker.look(standing, progress=progress, rules=rules(), now=now)
+        if step is not None:
             changes.write(locked, step, now=now)
+            return True
+    return standing.state == breaker.State.CLOSED or (
+        standing.state == breaker.State.RECOVERING and progress.used < standing.window
+    )
 
 
 def rules() -> Rules:
@@ -136,9 +143,9 @@ def _lock(endpoint_id: int) -> tuple[WebhookEndpoint | None, dt.datetime]:
     return endpoint, now
 
 
-def _run(endpoint: WebhookEndpoint) -> Run:
+def _run(endpoint: WebhookEndpoint, attempt: WebhookAttempt) -> Run:
     rows = list(
-        _sent(endpoint)
+        _sent_to(endpoint.pk)
         .filter(finished_at__isnull=False)
         .order_by("-id")
         .values_list("verdict", "status", "job_id")[:RUN_LENGTH]
@@ -150,8 +157,23 @@ def _run(endpoint: WebhookEndpoint) -> Run:
         lambda verdict, status: verdict == permanent and status in _UNAUTHORISED,
     )
     return Run(
-        failures=len(failed), events=len(set(failed)), refusals=len(set(refused))
+        failures=len(failed),
+        events=len(set(failed)),
+        refusals=len(set(refused)),
+        repeated=_is_repeated(attempt),
     )
+
+
+def _is_repeated(attempt: WebhookAttempt) -> bool:
+    """Whether the attempt's event had failed before, and the endpoint has taken others since."""
+    before = WebhookAttempt.objects.filter(job_id=attempt.job_id, pk__lt=attempt.pk)
+    failed = before.filter(verdict=WebhookAttempt.Verdict.RETRY).aggregate(
+        last=Max("id")
+    )
+    if failed["last"] is None:
+        return False
+    since = _sent_to(attempt.endpoint_id).filter(pk__gt=failed["last"])
+    return since.filter(verdict=WebhookAttempt.Verdict.COMPLETED).exists()
 
 
 def _progress(
@@ -161,7 +183,7 @@ def _progress(
         return Progress()
     recovers = endpoint.breaker == WebhookEndpoint.Breaker.RECOVERING
     return Progress(
-        used=_sent(endpoint).filter(pk__gt=endpoint.window_after).count()
+        used=_sent_to(endpoint.pk).filter(pk__gt=endpoint.window_after).count()
         if recovers
         else 0,
         under_way=WebhookAttempt.objects.filter(
@@ -171,9 +193,9 @@ def _progress(
     )
 
 
-def _sent(endpoint: WebhookEndpoint) -> WebhookAttemptQuerySet:
+def _sent_to(endpoint_id: int | None) -> WebhookAttemptQuerySet:
     """The attempts of deliveries: no test events, and what went out once only."""
-    sent = WebhookAttempt.objects.filter(endpoint=endpoint, job_id__isnull=False)
+    sent = WebhookAttempt.objects.filter(endpoint=endpoint_id, job_id__isnull=False)
     return sent.exclude(verdict__in=_NOT_SENT)
 
 

@@ -59,11 +59,12 @@ def disable(endpoint: WebhookEndpoint, *, actor: str, reason: str = "") -> bool:
 def resume(endpoint: WebhookEndpoint, *, actor: str) -> bool:
     """Try it again now, without waiting for its breaker; return whether that changed anything.
 
-    What waits goes out in windows of 1, 2, 4 …; a failure opens the breaker again.
+    What waits goes out in windows of 1, 2, 4 …; a failure opens the breaker again. To one that is disabled nothing is
+    sent: that is enabled, which resumes it too.
     """
     with transaction.atomic():
         locked = _locked(endpoint)
-        if locked.breaker == WebhookEndpoint.Breaker.CLOSED:
+        if not locked.enabled or locked.breaker == WebhookEndpoint.Breaker.CLOSED:
             return False
         _change(locked, **_let_out(locked))
         _record(

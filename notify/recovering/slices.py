@@ -17,10 +17,9 @@ from django.db.models.functions import Now
 
 from jobs.context import JobContext
 from jobs.registry import job_handler
-from notify import topics
+from notify import standing, topics
 from notify.dispatch import Event, dispatch
 from notify.events import LogEvent
-from notify.health import gate
 from notify.links import admin_page
 from notify.models import WebhookDelivery, WebhookEndpoint, WebhookRecovery
 from notify.models.endpoint import REASON_MAX_LENGTH
@@ -65,7 +64,7 @@ def recover(context: JobContext, payload: RecoverPayload) -> None:
         return
     size = max(1, recovery.per_minute * SLICE_SECONDS // 60)
     pause = dt.timedelta(minutes=1) * size / recovery.per_minute
-    reason = _reason_to_wait(recovery.endpoint)
+    reason = standing.why_it_waits(recovery.endpoint)
     if reason:
         size, pause = int(_may_try(recovery.endpoint)), LOOK_AGAIN
     sent = _send(recovery, size) if size else True
@@ -94,13 +93,6 @@ def _send(recovery: WebhookRecovery, size: int) -> bool:
         skipped=F("skipped") + len(result.skipped),
     )
     return True
-
-
-def _reason_to_wait(endpoint: WebhookEndpoint) -> str:
-    reason = gate.reason_to_wait(endpoint)
-    if endpoint.enabled and reason and endpoint.breaker_reason:
-        return f"{reason}: {endpoint.breaker_reason}"
-    return reason
 
 
 def _may_try(endpoint: WebhookEndpoint) -> bool:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import getpass
 import os
+import subprocess
+import sys
 from typing import Any
 
 import psycopg
@@ -96,3 +98,32 @@ def test_another_under_the_same_name_is_refused(added: Subcommand):
     add_subcommand(added)
     with pytest.raises(ValueError, match="greet"):
         add_subcommand(greeting())
+
+
+_CHATTY = """
+import django
+django.setup()
+from jobs.command_line import OperatorCommand
+class Chatty(OperatorCommand):
+    requires_system_checks = []
+    def handle(self, **options):
+        input()
+        self.stdout.write("said")
+Chatty().run_from_argv(["manage.py", "chatty"])
+"""
+
+
+def test_where_nobody_reads_what_it_prints_it_ends_without_a_word():
+    with subprocess.Popen(
+        [sys.executable, "-c", _CHATTY],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    ) as chatty:
+        assert chatty.stdout is not None
+        chatty.stdout.close()
+        chatty.stdout = None
+        _, complaint = chatty.communicate(b"\n", timeout=60)
+
+    assert (chatty.returncode, complaint) == (1, b"")

@@ -38,6 +38,7 @@ def test_what_cannot_be_seen_is_replaced(text: str, seen: str):
 
 def test_a_payload_is_indented():
     assert display.payload_text('{"a": [1]}') == '{\n  "a": [\n    1\n  ]\n}'
+    assert display.payload_text('"a\u202eb"') == "a\N{REPLACEMENT CHARACTER}b"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs import wakeup
 from jobs.enqueue import NewJob, enqueue_many
-from jobs.models import Job, Status
+from jobs.models import Attempt, Job, Status
 from jobs.postponing import bring_forward, postpone
 from tests.jobs.support import add
 
@@ -57,6 +57,27 @@ def test_the_oldest_are_brought_forward_and_none_is_made_to_wait():
 
     assert moved == 2
     assert delays() == [0, -2, 2, 40]
+
+
+@pytest.mark.parametrize("verb", ["postpone", "bring forward"])
+def test_one_that_has_failed_comes_back_when_it_was_to(verb: str):
+    due = -1 if verb == "postpone" else 9
+    in_minutes(due, due)
+    failed, turned_away = Job.objects.order_by("id")
+    before = timezone.now() - 3 * MINUTE
+    Job.objects.update(attempts=1, started_at=before)
+    for job in (failed, turned_away):
+        Attempt.objects.create(job=job, number=1, started_at=before)
+    # And has run since, without failing.
+    Job.objects.filter(pk=turned_away.pk).update(started_at=timezone.now())
+
+    if verb == "postpone":
+        assert postpone("test.noop", "1", delay=5 * MINUTE) == 1
+        assert delays() == [due, 5]
+    else:
+        assert bring_forward("test.noop", "1") == 1
+        assert delays() == [due, 0]
+    assert list(Job.objects.waiting()) == [turned_away]
 
 
 @pytest.mark.parametrize("verb", ["postpone", "bring forward"])

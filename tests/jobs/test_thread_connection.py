@@ -10,6 +10,7 @@ from django.db import connection, transaction
 
 from jobs import thread_connection
 from jobs.connection import QueueConnection
+from jobs.riding import Write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,3 +87,39 @@ def test_a_connection_that_the_server_has_ended_is_replaced_before_it_is_used():
     ((before,),) = thread_connection.execute(PID, {})
     end_from_outside(before)
     assert thread_connection.execute(PID, {}) != [(before,)]
+
+
+def test_what_rides_along_is_written_with_the_threads_next_statement():
+    write = Write(sql="SELECT set_config('riding.seen', %(riding)s, false)")
+
+    def act(own: QueueConnection) -> bool:
+        thread_connection.ride_along(write, {"id": 1})
+        waits = bool(own._riding)
+        thread_connection.execute(PID, {})
+        ((seen,),) = thread_connection.execute(
+            "SELECT current_setting('riding.seen', true)", {}
+        )
+        return waits and seen == '[{"id": 1}]'
+
+    assert in_a_worker_thread(act)
+
+
+def test_it_can_be_written_at_once():
+    write = Write(sql="SELECT %(riding)s::json")
+
+    def act(own: QueueConnection) -> bool:
+        thread_connection.ride_along(write, {"id": 1})
+        thread_connection.write_waiting()
+        return not own._riding
+
+    assert in_a_worker_thread(act)
+
+
+def test_elsewhere_it_is_written_at_once():
+    thread_connection.write_waiting()
+    thread_connection.ride_along(
+        Write(sql="SELECT set_config('riding.seen', %(riding)s, false)"), {"id": 2}
+    )
+
+    ((seen,),) = thread_connection.execute("SELECT current_setting('riding.seen')", {})
+    assert seen == '[{"id": 2}]'

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import threading
 
 import pytest
 from django.db import connection
@@ -9,6 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from jobs import thread_connection
+from jobs.connection import QueueConnection
 from jobs.identifiers import uuid7
 from notify import attempts
 from notify.models import WebhookAttempt, WebhookEndpoint
@@ -170,3 +172,32 @@ def test_one_attempt_of_many_looks_for_old_rows_and_the_first_one_does(
         open_attempt(endpoint)
 
     assert looked == [0, attempts.SWEEP_EVERY]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_end_that_may_wait_is_written_with_the_threads_next_statement():
+    endpoint = EndpointFactory(max_in_flight=1)
+    seen: list[object] = []
+
+    def deliver() -> None:
+        with QueueConnection() as own:
+            thread_connection.lend(own)
+            for _ in range(2):
+                _, attempt = open_attempt(endpoint)
+                assert attempt is not None  # the only place is free by that
+                attempt.verdict = WebhookAttempt.Verdict.COMPLETED
+                attempt.duration = dt.timedelta(milliseconds=5)
+                attempts.close_attempt(attempt, may_wait=True)
+                seen.append(WebhookAttempt.objects.open().count())
+            own.write_waiting()
+        connection.close()
+
+    thread = threading.Thread(target=deliver)
+    thread.start()
+    thread.join()
+    assert seen == [1, 1]
+    first, second = WebhookAttempt.objects.order_by("pk")
+    for row in (first, second):
+        assert row.finished_at is not None
+        assert row.finished_at - row.started_at == dt.timedelta(milliseconds=5)
+        assert (row.verdict, row.slot) == ("completed", None)

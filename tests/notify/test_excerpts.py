@@ -73,6 +73,6 @@ def test_nothing_is_hidden_for_a_bare_address():
 
 
 def test_as_text_it_can_be_stored_and_shown():
-    said = b"\x00\x1b[31mred\xff\n\thttps://me:hunter2@host/"
+    said = b"\x00\x1b[31mred\xff\n\thttps://me:hunter2@host/\xe2\x80\xae"
 
-    assert excerpts.readable(said) == "��[31mred�\n\thttps://me:***@host/"
+    assert excerpts.readable(said) == "��[31mred�\n\thttps://me:***@host/�"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import uuid
 
 from notify.delivery import judge
 from notify.exchange import Exchange, Failure
@@ -16,6 +17,7 @@ def attempt_that(exchange: Exchange) -> WebhookAttempt:
     """Its row, as the sender would close it."""
     judgement = judge(exchange, now=NOW)
     return WebhookAttempt(
+        job_id=uuid.UUID(int=1),
         started_at=NOW,
         finished_at=NOW,
         status=exchange.status,
@@ -36,7 +38,12 @@ def failed(failure: Failure, cause: str) -> WebhookAttempt:
 
 def ended(verdict: str, cause: str = "") -> WebhookAttempt:
     return WebhookAttempt(
-        started_at=NOW, finished_at=NOW, verdict=verdict, failure="", cause=cause
+        job_id=uuid.UUID(int=1),
+        started_at=NOW,
+        finished_at=NOW,
+        verdict=verdict,
+        failure="",
+        cause=cause,
     )
 
 
@@ -147,9 +154,27 @@ def test_what_follows_is_what_becomes_of_the_delivery_where_that_is_known():
         assert explain(attempt, goes_on=False).to_do.endswith("Then resend it.")
 
 
+def test_of_a_test_event_nothing_follows():
+    """Its sender sees what came of it; it is neither tried again nor resent."""
+    for attempt in (answered(401), answered(500), failed(Failure.DNS, "x")):
+        attempt.job_id = None
+        to_do = explain(attempt).to_do
+        assert to_do.endswith(".")
+        assert "again" not in to_do
+        assert "resend" not in to_do
+
+
 def test_an_explanation_reads_as_sentences():
     assert str(explain(answered(204))) == "The receiver has it."
     assert str(explain(answered(500))) == (
         "The receiver failed on its side (HTTP 500 Internal Server Error). Look into its log at the time of the "
         "attempt. It is tried again by itself while attempts are left."
     )
+
+
+def test_what_nobody_knows_the_end_of_is_resent_once_nobody_tries_it_any_more():
+    cut_off = WebhookAttempt(started_at=NOW, finished_at=None)
+
+    assert "tried again by itself" in explain(cut_off, goes_on=True).to_do
+    assert explain(cut_off, goes_on=False).to_do.startswith("Resend it")
+    assert explain(cut_off, goes_on=False, resendable=False).to_do == ""

@@ -14,9 +14,10 @@ from jobs.registry import job_type
 from jobs.testing import run_due_jobs
 from notify.dispatch import Event, dispatch
 from notify.models import WebhookAttempt, WebhookEndpoint
+from notify.resending import resend
 from tests.notify import sinks
-from tests.notify.factories import SECRET, TOPIC, EndpointFactory
-from tests.notify.flow import run_again_now
+from tests.notify.factories import SECRET, TOPIC, EndpointFactory, delivery_to
+from tests.notify.flow import run_again_now, statuses
 from tests.notify.sinks import Sink
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("webhooks_on")]
@@ -185,6 +186,21 @@ def test_what_acw_kept_back_until_it_is_news_no_more_is_a_dead_letter(
     assert "not sent for 8 days" in job.last_error
     assert sink.connections == []
     assert WebhookAttempt.objects.count() == 0
+
+
+def test_what_is_resent_after_days_is_news_again_and_waits_for_its_endpoint(sink: Sink):
+    endpoint = EndpointFactory(url=sink.url, breaker="open")
+    long_ago = timezone.now() - dt.timedelta(days=8)
+    job = delivery_to(endpoint, status=Status.DEAD, completed_at=long_ago)
+    Job.objects.update(created_at=long_ago)
+    WebhookEndpoint.objects.update(
+        breaker_until=timezone.now() + dt.timedelta(minutes=1)
+    )
+    resend([job.pk], actor="ada")
+
+    run_due_jobs()
+
+    assert statuses() == [(Status.PENDING, 0)]
 
 
 def test_for_an_endpoint_that_is_gone_nothing_is_sent(sink: Sink):

@@ -246,11 +246,11 @@ def test_a_header_that_is_not_printable_ascii_is_not_sent(
     assert sink.connections == []
 
 
-def test_what_the_library_refuses_is_an_answer_too(sink: Sink):
+def test_a_header_with_spaces_around_its_value_is_not_sent(sink: Sink):
     exchange = post(sink.url, headers={"X-ACW-Topic": " leading space"})
 
     assert exchange.failure is Failure.INVALID
-    assert exchange.cause == "the request cannot be made: InvalidHeader"
+    assert "has spaces around it" in exchange.cause
 
 
 def test_an_address_that_is_not_allowed_sees_no_connection(sink: Sink):

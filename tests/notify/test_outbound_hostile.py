@@ -79,9 +79,16 @@ def test_a_peer_that_takes_the_body_too_slowly_ends_at_the_deadline(sink: Sink):
             sinks.send_raw(b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 200 + b"\r\n"),
             "not HTTP: HTTPException",
         ),
+        (
+            sinks.send_raw(sinks.head(100) * 100_000),
+            "not HTTP: AnswerTooLong",
+        ),
         (sinks.reset, "the connection broke: Connection reset by peer"),
     ],
-    ids=["nothing", "another protocol", "no status", "a line", "a head", "a reset"],
+    ids=[
+        *("nothing", "another protocol", "no status", "a line", "a head"),
+        *("interim answers without end", "a reset"),
+    ],
 )
 def test_what_is_not_an_answer_is_a_network_failure(
     sink: Sink, behaviour: Behaviour, cause: str

@@ -166,6 +166,19 @@ def test_what_was_never_well_fails_since_its_first_failure():
     assert failing.failing_since == NOW - dt.timedelta(hours=2)
 
 
+def test_what_people_try_does_not_make_it_fail():
+    """A test event, a probe of a rotation, a check-up: all without a job."""
+    endpoint = EndpointFactory()
+    AttemptFactory(
+        endpoint=endpoint, job_id=None, verdict=Verdict.PERMANENT, finished_at=NOW
+    )
+
+    fares = WebhookEndpoint.objects.with_health().get()
+
+    assert fares.failing_since is None
+    assert fares.last_verdict == Verdict.PERMANENT
+
+
 def test_health_counts_what_is_in_flight_and_what_waits_of_each_endpoint():
     endpoint, other = EndpointFactory(), EndpointFactory()
     for slot in (1, 2):
@@ -180,6 +193,9 @@ def test_health_counts_what_is_in_flight_and_what_waits_of_each_endpoint():
     busy, idle = WebhookEndpoint.objects.with_health().order_by("pk")
 
     assert (busy.pk, busy.in_flight, busy.waiting) == (endpoint.pk, 2, 2)
+    # Of those the worker was killed: nothing is under way any more.
+    WebhookAttempt.objects.filter(slot=1).update(started_at=NOW - dt.timedelta(hours=1))
+    assert WebhookEndpoint.objects.with_health().get(pk=endpoint.pk).in_flight == 1
     assert busy.waiting_since == oldest.created_at
     assert (idle.pk, idle.in_flight, idle.waiting) == (other.pk, 0, 0)
     assert idle.waiting_since is None

@@ -9,7 +9,12 @@ from pytest_django import Settings
 from jobs.models import Job, Status
 from jobs.testing import run_due_jobs
 from notify.dispatch import Event, dispatch
-from notify.models import AuditEntry, WebhookAttempt, WebhookDelivery
+from notify.models import (
+    AuditEntry,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 from notify.resending import resend
 from tests.jobs.factories import JobFactory
 from tests.notify import sinks
@@ -73,6 +78,15 @@ def test_another_job_is_refused():
     result = resend([job.pk], actor="alice")
 
     assert str(result) == "0 resent, 1 skipped: it delivers no webhook"
+
+
+def test_what_was_for_an_endpoint_that_is_deleted_is_refused():
+    delivery = delivery_to(EndpointFactory(), dead=True)
+    WebhookEndpoint.objects.all().delete()
+
+    result = resend([delivery.pk], actor="alice")
+
+    assert str(result) == "0 resent, 1 skipped: its endpoint was deleted"
 
 
 def test_a_set_is_resent_as_far_as_it_can_be():

@@ -204,7 +204,7 @@ def test_a_test_event_is_signed_and_goes_to_a_disabled_endpoint_too(sink: Sink):
     assert attempt.job_id is None
 
 
-def test_what_came_of_an_attempt_can_be_said_in_a_sentence(sink: Sink):
+def test_what_came_of_an_attempt_can_be_said_with_what_to_do(sink: Sink):
     sink.behave = sinks.in_turn(sinks.answer(204), sinks.answer(404))
     endpoint = EndpointFactory(url=sink.url)
 
@@ -212,7 +212,7 @@ def test_what_came_of_an_attempt_can_be_said_in_a_sentence(sink: Sink):
 
     assert told[0].startswith("Delivered: HTTP 204 in ")
     assert told[1].startswith("Not delivered in ")
-    assert told[1].endswith(" ms: HTTP 404 Not Found.")
+    assert " ms: HTTP 404 Not Found. Correct the path of the endpoint's URL" in told[1]
 
 
 def test_what_is_not_sent_leaves_a_row_that_says_why():

@@ -4,9 +4,11 @@ import datetime as dt
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from notify import standing
 from notify.models import WebhookEndpoint
+from tests.notify.factories import AttemptFactory, EndpointFactory
 
 NOW = timezone.now()
 
@@ -50,3 +52,19 @@ def test_how_an_endpoint_fares_is_a_word_and_a_reason(fields, word: str, reason:
 
     assert standing.word(endpoint) == word
     assert standing.reason(endpoint) == reason
+
+
+def test_why_it_waits_names_what_holds_it_back_first(settings: Settings):
+    settings.NOTIFY_WEBHOOK_ENABLED = True
+    endpoint = WebhookEndpoint(breaker="open", breaker_reason="HTTP 503")
+    assert standing.why_it_waits(endpoint) == "the endpoint's breaker is open: HTTP 503"
+
+    settings.NOTIFY_WEBHOOK_ENABLED = False
+    assert standing.why_it_waits(endpoint) == "NOTIFY_WEBHOOK_ENABLED is false"
+
+
+def test_one_whose_last_deliveries_failed_is_not_well(db: None):
+    endpoint = EndpointFactory()
+    AttemptFactory(endpoint=endpoint, verdict="permanent", finished_at=NOW)
+
+    assert standing.word(WebhookEndpoint.objects.with_health().get()) == "failing"

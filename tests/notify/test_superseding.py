@@ -45,6 +45,18 @@ def test_a_later_event_about_the_same_takes_the_place_of_one_that_waits(sink: Si
     assert len(sink.requests) == 3
 
 
+def test_the_later_of_two_that_come_at_once_stays_whichever_is_first_to_look():
+    endpoint = EndpointFactory(topics=[ABOUT])
+    before = uuid7()
+    tell(topic=ABOUT, thing_id=1)
+
+    superseding.supersede(
+        endpoint.pk, topic=topics.topic(ABOUT), subject="1", by=before
+    )
+
+    assert statuses() == [(Status.PENDING, 0)]
+
+
 def test_each_endpoint_has_its_own(sink: Sink):
     EndpointFactory(url=sink.url, topics=[ABOUT])
     tell(topic=ABOUT, thing_id=1)

@@ -91,6 +91,7 @@ def cases_of(timestamp: str, signature: str) -> dict[str, Case]:
         "a shorter signature": signed(headers[signature][:-1]),
         "a longer signature": signed(headers[signature] + "0"),
         "a signature that is no text of its kind": signed("é"),
+        "a signature that is no text at all": signed("\udce9"),
     }
 
 

@@ -77,3 +77,4 @@ def test_by_topic_among_the_newest_that_the_others_leave(
     assert found(admin, topic=other_topic.name, endpoint=endpoint.pk) == [new.pk]
     monkeypatch.setattr(delivery_filters, "LOOKED_AT", 10)
     assert found(admin, topic=other_topic.name) == [new.pk, old.pk]
+    assert found(admin, topic="\x00") == []

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from jobs.models import Job
 from notify.admin.delivery_page import ATTEMPTS_SHOWN, Section, sections
 from notify.encryption import new_key
-from notify.models import WebhookDelivery
+from notify.models import WebhookDelivery, WebhookEndpoint
 from tests.notify.factories import (
     SECRET,
     AttemptFactory,
@@ -90,6 +90,36 @@ def test_one_that_has_died_is_not_said_to_be_tried_again_by_itself():
 
     assert "Then resend it." in section(dead, "explanation").text
     assert "tried again by itself" in section(waiting, "explanation").text
+
+
+def test_one_that_cannot_be_resent_is_not_said_to_be():
+    cancelled = delivery_to(EndpointFactory(), cancelled=True)
+    AttemptFactory(
+        job_id=cancelled.pk, status=503, verdict="retry", finished_at=timezone.now()
+    )
+
+    assert "esend" not in section(cancelled, "explanation").text
+
+
+def test_one_whose_endpoint_was_deleted_says_so():
+    delivery = delivery_to(EndpointFactory(), dead=True)
+    AttemptFactory(
+        job_id=delivery.pk, status=503, verdict="retry", finished_at=timezone.now()
+    )
+    WebhookEndpoint.objects.all().delete()
+
+    text = section(delivery, "explanation").text
+
+    assert "Its endpoint was deleted: there is nowhere to send it." in text
+    assert "esend" not in text
+
+
+def test_one_that_waits_says_for_what(webhooks_on: Settings):
+    endpoint = EndpointFactory(breaker="open", breaker_reason="HTTP 503")
+
+    text = section(delivery_to(endpoint, later=True), "explanation").text
+
+    assert "It waits: the endpoint&#x27;s breaker is open: HTTP 503." in text
 
 
 @pytest.mark.parametrize("ref_id", [None, "", "x", "²", "12345"], ids=repr)

@@ -13,6 +13,7 @@ from tests.notify.factories import (
     TOPIC,
     AttemptFactory,
     EndpointFactory,
+    RecoveryFactory,
     delivery_to,
 )
 
@@ -57,6 +58,16 @@ def test_changes_and_deletions_are_audited(admin: Client):
         ("webhook.endpoint_deleted", "webhook:one"),
         ("webhook.endpoint_deleted", "webhook:two"),
     ]
+
+
+def test_one_that_was_recovered_is_deleted_with_its_recoveries(admin: Client):
+    endpoint = RecoveryFactory(state="finished").endpoint
+    AttemptFactory(endpoint=endpoint)
+
+    admin.post(change_page(endpoint, "delete"), {"post": "yes"})
+
+    assert not WebhookEndpoint.objects.exists()
+    assert WebhookAttempt.objects.get().endpoint is None
 
 
 def test_lists_show_the_host_and_never_the_url(admin: Client):

@@ -38,7 +38,7 @@ def test_the_list_says_how_far_each_has_come_and_what_it_waits_for(admin: Client
     assertContains(shown, "about 4m 40s at 60 a minute")
     assertContains(shown, ">waiting</span>")
     assertContains(shown, "the endpoint is disabled")
-    assertContains(shown, ">completed</span>")
+    assertContains(shown, ">finished</span>")
 
 
 def test_it_is_paused_resumed_and_cancelled_by_its_buttons(admin: Client):

@@ -104,3 +104,17 @@ def test_it_needs_the_permission_to_resend(chat: WebhookEndpoint):
     resender = client_with("view_webhookendpoint", "resend_webhookdelivery")
     assertContains(resender.get(change_page(chat)), "Recover…")
     assert resender.get(change_page(chat, "recover")).status_code == 200
+
+
+def test_whoever_may_see_no_recoveries_comes_back_to_the_endpoint():
+    endpoint = EndpointFactory(name="chat")
+    delivery_to(endpoint, dead=True)
+    resender = client_with("view_webhookendpoint", "resend_webhookdelivery")
+
+    begun = resender.post(
+        change_page(endpoint, "recover"),
+        {"since": "24h", "per_minute": "30"},
+        follow=True,
+    )
+
+    assertContains(begun, "1 is resent to chat.")

@@ -48,7 +48,7 @@ def test_one_that_is_held_back_is_resumed_by_its_button(admin: Client):
     endpoint.refresh_from_db()
     assert endpoint.breaker == WebhookEndpoint.Breaker.CLOSED
     again = admin.post(change_page(endpoint, "resume"), follow=True)
-    assertContains(again, "was not held back")
+    assertContains(again, "Nothing to resume")
     assertNotContains(again, button("resume", endpoint))
 
 

@@ -18,3 +18,13 @@ def test_buttons_are_on_the_page_of_an_endpoint(admin: Client):
 def test_a_button_shows_to_those_who_may_press_it():
     client = client_with("view_webhookendpoint")
     assertNotContains(client.get(change_page(EndpointFactory())), BUTTON)
+
+
+def test_whoever_may_not_see_the_page_may_not_press_its_buttons():
+    endpoint = EndpointFactory()
+    blind = client_with("test_webhookendpoint", "resend_webhookdelivery")
+
+    assert {
+        verb: blind.post(change_page(endpoint, verb)).status_code
+        for verb in ("test", "checkup", "recover")
+    } == {"test": 403, "checkup": 403, "recover": 403}

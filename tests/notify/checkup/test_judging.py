@@ -101,6 +101,8 @@ def test_the_step_at_which_it_ended_has_failed_and_none_after_it_is_known(
     assert found[step].message == "because"
     assert set(grades[place + 1 : -1]) <= {Grade.UNKNOWN}
     assert found[Step.EVENT].grade is Grade.FAILED
+    if step is not Step.LATENCY:
+        assert found[Step.EVENT].message.endswith(f"event: it ended at {step}")
 
 
 def test_an_answer_that_breaks_off_is_no_fault_of_the_way():

@@ -55,6 +55,7 @@ def test_the_list_is_there_for_scripts_too():
 
     assert row["name"] == "chat"
     assert row["enabled"] is True
+    assert row["topics"] == [TOPIC]
     assert row["last_delivered"] is None
     assert (row["in_flight"], row["waiting"], row["failing_since"]) == (0, 0, None)
     assert row["state"] == "open"

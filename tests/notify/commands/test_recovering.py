@@ -46,11 +46,13 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("answer", "begins"), [("y", True), ("", False)], ids=repr)
+@pytest.mark.parametrize(
+    ("typed", "begins"), [("y\n", True), ("\n", False), ("", False)], ids=repr
+)
 def test_whoever_is_at_a_terminal_is_asked(
-    chat: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch, answer: str, begins: bool
+    chat: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch, typed: str, begins: bool
 ):
-    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
 
     if begins:
         webhook("recover", "chat", "--since", "2h")
@@ -59,6 +61,16 @@ def test_whoever_is_at_a_terminal_is_asked(
             webhook("recover", "chat", "--since", "2h")
 
     assert WebhookRecovery.objects.exists() is begins
+
+
+def test_where_standard_input_is_closed_nobody_is_asked(
+    chat: WebhookEndpoint, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "stdin", None)
+
+    webhook("recover", "chat", "--since", "2h")
+
+    assert WebhookRecovery.objects.exists()
 
 
 def test_it_is_paused_resumed_and_cancelled(chat: WebhookEndpoint):

@@ -37,7 +37,7 @@ def test_one_that_is_held_back_is_resumed():
     assert webhook("resume", "chat") == "chat is tried again now\n"
     endpoint.refresh_from_db()
     assert endpoint.breaker == WebhookEndpoint.Breaker.CLOSED
-    assert "was not held back" in webhook("resume", "chat")
+    assert "has nothing to resume" in webhook("resume", "chat")
 
 
 def test_one_that_there_is_not_is_refused_with_those_that_there_are():

@@ -6,10 +6,14 @@ import pytest
 from django.utils import timezone
 
 from jobs.models import Job, Status
+from jobs.testing import run_due_jobs
 from notify.health import backlog
 from notify.models import WebhookAttempt, WebhookEndpoint
-from tests.notify.factories import AttemptFactory, EndpointFactory
-from tests.notify.flow import tell
+from notify.resending import resend
+from tests.notify import sinks
+from tests.notify.factories import AttemptFactory, EndpointFactory, delivery_to
+from tests.notify.flow import run_again_now, tell
+from tests.notify.sinks import Sink
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("webhooks_on")]
 
@@ -34,6 +38,29 @@ def test_a_delivery_waits_in_the_queue_or_in_the_hands_of_a_worker_without_an_an
 
     AttemptFactory(endpoint=endpoint, job_id=job.pk, verdict="completed")
     assert not backlog.waits(endpoint.pk)
+
+
+def test_one_that_has_its_next_try_before_it_waits_for_nobody(sink: Sink):
+    endpoint = EndpointFactory(url=sink.url)
+    sink.behave = sinks.answer(503)
+    tell()
+    run_due_jobs()
+    assert not backlog.waits(endpoint.pk)
+
+    # Turned away when it came back, it waits for the endpoint again.
+    WebhookEndpoint.objects.update(breaker="open", breaker_until=timezone.now() + HOUR)
+    run_again_now()
+    assert backlog.waits(endpoint.pk)
+
+
+def test_a_delivery_is_as_old_as_the_last_wish_for_it():
+    job = delivery_to(EndpointFactory(), status="dead", completed_at=timezone.now())
+    long_ago = timezone.now() - 200 * HOUR
+    assert backlog.age(job.pk, long_ago) > 199 * HOUR
+
+    resend([job.pk], actor="ada")
+
+    assert backlog.age(job.pk, long_ago) < HOUR
 
 
 def test_deliveries_come_about_as_often_as_a_place_is_free():

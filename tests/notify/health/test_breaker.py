@@ -175,6 +175,39 @@ def test_a_window_grows_when_all_of_it_has_arrived(progress: Progress, window: i
     assert (decision.standing == WELL) == (window == 0)
 
 
+def test_what_was_let_out_and_has_not_come_is_made_up_for():
+    assert end(RECOVERING, OK, progress=Progress(used=4, more=True)).let_out == 8
+    assert end(RECOVERING, OK, progress=Progress(used=3, more=True)).let_out == 1
+    under_way = Progress(used=3, under_way=1, more=True)
+    assert end(RECOVERING, OK, progress=under_way).let_out == 0
+
+
+def test_an_event_that_fails_again_after_others_have_arrived_keeps_none_of_them_waiting():
+    again = Run(failures=1, events=1, repeated=True)
+    asks = replace(FAILED, retry_after=dt.timedelta(minutes=1))
+
+    tried = end(OPEN, FAILED, run=again)
+    assert (tried.fate, tried.standing.tries) == (Fate.RETRY, OPEN.tries)
+    assert waits(tried.standing) == 120
+    out = Progress(used=4, more=True)
+    in_window = end(RECOVERING, FAILED, run=again, progress=out)
+    assert in_window.fate is Fate.RETRY
+    assert (in_window.standing.window, in_window.let_out) == (4, 4)
+    under_way = Progress(used=4, under_way=1, more=True)
+    kept = end(RECOVERING, FAILED, run=again, progress=under_way)
+    assert (kept.fate, kept.standing) == (Fate.RETRY, RECOVERING)
+
+    assert end(RECOVERING, asks, run=again).fate is Fate.WAIT
+    assert end(RECOVERING, FAILED, run=replace(BURST, repeated=True)).fate is Fate.WAIT
+
+
+@pytest.mark.parametrize("judgement", [FAILED, NOT_FOUND], ids=["failed", "refused"])
+def test_a_try_that_ends_after_a_person_has_closed_it_holds_nothing_back(
+    judgement: Judgement,
+):
+    assert end(WELL, judgement, trial=True).standing == WELL
+
+
 def test_after_the_largest_window_all_is_well():
     last = replace(RECOVERING, window=LARGEST_WINDOW)
 
@@ -199,14 +232,18 @@ def test_only_what_has_failed_all_the_time_is_disabled_after_a_while(state: str)
 
 
 def test_where_no_end_brings_the_next_step_a_look_does():
-    def step(standing: Standing, **progress: Any) -> Standing | None:
+    def step(standing: Standing, **progress: Any) -> Decision | None:
         return look(standing, progress=Progress(**progress), rules=RULES, now=NOW)
 
-    assert step(RECOVERING, used=4, more=True) == replace(
-        RECOVERING, until=NOW + RULES.wait
+    next_window = replace(RECOVERING, until=NOW + RULES.wait)
+    assert step(RECOVERING, used=4, more=True) == Decision(
+        fate=Fate.DONE, standing=next_window, windowed=True, let_out=4
     )
-    assert step(RECOVERING, used=0) == WELL
-    assert step(RECOVERING, used=3, more=True) is None
+    assert step(RECOVERING, used=0) == Decision(fate=Fate.DONE, standing=WELL)
+    assert step(RECOVERING, used=3, more=True) == Decision(
+        fate=Fate.DONE, standing=RECOVERING, let_out=1
+    )
+    assert step(RECOVERING, used=3, under_way=1, more=True) is None
     assert step(RECOVERING, used=4, under_way=1, more=True) is None
     assert step(OPEN) is None
     assert step(WELL) is None

@@ -49,7 +49,7 @@ def test_a_window_begins_behind_the_newest_attempt():
     endpoint = EndpointFactory(breaker="open")
     attempt = AttemptFactory(endpoint=endpoint)
 
-    write(endpoint, Standing(state="recovering", window=1), windowed=True)
+    write(endpoint, Standing(state="recovering", window=1), windowed=True, let_out=1)
 
     row = WebhookEndpoint.objects.get()
     assert (row.window, row.window_after) == (1, attempt.pk)

@@ -13,6 +13,7 @@ from jobs.testing import run_due_jobs
 from notify.health import gate
 from notify.health.lanes import Lane
 from notify.models import WebhookAttempt, WebhookEndpoint
+from tests.notify import sinks
 from tests.notify.factories import AttemptFactory, EndpointFactory
 from tests.notify.flow import statuses, tell
 from tests.notify.sinks import Sink
@@ -98,16 +99,30 @@ def test_while_another_tries_the_rest_waits_as_long_as_that_may_take():
     assert gate.turn_away(endpoint) == 7 * SECOND
 
 
-def test_for_a_place_one_waits_about_as_long_as_it_takes_to_become_free():
+def test_for_a_place_one_waits_about_as_long_as_it_takes_to_become_free(
+    monkeypatch: pytest.MonkeyPatch,
+):
     endpoint = EndpointFactory(max_in_flight=4)
     AttemptFactory(endpoint=endpoint, duration=40 * SECOND)
 
     assert gate.turn_away(endpoint) == 8 * SECOND
     for slot in (-1, -2, -3, -4):
         AttemptFactory(endpoint=endpoint, slot=slot, duration=40 * SECOND)
-    endpoint.breaker, endpoint.window = "recovering", 4
+    endpoint.breaker, endpoint.window = "recovering", 8
     endpoint.save()
+    monkeypatch.setitem(gate._next_move, endpoint.pk, time.monotonic() + 60)
     assert gate.turn_away(endpoint) == 8 * SECOND
+
+
+def test_of_those_that_wait_for_the_next_window_one_looks_again_soon(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    endpoint = EndpointFactory(breaker="recovering", window=1, breaker_until=in_(600))
+    AttemptFactory(endpoint=endpoint, slot=-1)
+
+    assert gate.turn_away(endpoint) == gate.SOONEST
+    monkeypatch.setitem(gate._next_move, endpoint.pk, time.monotonic() + 60)
+    assert gate.turn_away(endpoint) > 590 * SECOND
 
 
 def test_for_what_is_switched_off_one_looks_again_every_minute():
@@ -125,7 +140,7 @@ def test_for_a_thread_one_waits_in_the_queue_and_takes_the_others_along():
     assert gate.turn_away_at_lane(quick) < SECOND  # moved a moment ago
     gate._next_move.clear()
     assert gate.turn_away_at_lane(quick) == 2 * SECOND
-    assert gate.turn_away_at_lane(Lane(0, slow=True)) == 0 * SECOND
+    assert gate.turn_away_at_lane(Lane(0, slow=True)) == 2 * SECOND
 
 
 def test_one_that_has_been_under_way_for_a_while_is_expected_to_take_as_long_again():
@@ -150,6 +165,17 @@ def test_what_was_turned_away_from_a_quick_one_comes_forward(
     Job.objects.update(run_at=in_(60))
     gate.let_in(endpoint)
     assert not Job.objects.due().exists()
+
+
+def test_one_that_has_failed_is_not_brought_back_before_its_time(sink: Sink):
+    sink.behave = sinks.answer(503, {"Retry-After": "600"})
+    endpoint = EndpointFactory(url=sink.url)
+    tell()
+    run_due_jobs()
+
+    gate.let_in(endpoint)
+
+    assert min(seconds_until_due()) > 590
 
 
 def test_a_long_backlog_is_not_moved_for_each_one_that_is_turned_away():

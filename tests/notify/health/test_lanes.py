@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
 from pytest_django import Settings
 
 from jobs.models import Job, Status
-from jobs.testing import wait_until
+from jobs.testing import PATIENCE, wait_until
 from notify.health import lanes
 from notify.health.lanes import Lanes
 from notify.models import WebhookAttempt
@@ -18,6 +19,12 @@ from tests.notify.flow import running_pool, tell
 from tests.notify.sinks import Sink
 
 QUICK, SLOW, NEW = 0.01, 9.0, None
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a single thread nobody would give way."""
+    monkeypatch.setattr(lanes, "MOMENT", 0.0)
 
 
 def lanes_of(threads: int, took: Mapping[int, float | None]) -> Lanes:
@@ -83,6 +90,23 @@ def test_room_is_free_again_when_a_delivery_has_ended_however_it_did():
         raise ZeroDivisionError
 
     assert admitted(found, 2) == [True]
+
+
+def test_one_that_is_quick_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lanes, "MOMENT", PATIENCE)
+    found = lanes_of(2, {1: QUICK})
+    with ThreadPoolExecutor(1) as pool:
+        with found.lane(1):
+            behind = pool.submit(admitted, found, 1)
+            wait_until(lambda: found._room._waiters, "it waits")  # type: ignore[attr-defined]
+        assert behind.result(PATIENCE) == [True]
+
+
+def test_one_that_is_slow_is_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lanes, "MOMENT", PATIENCE)
+    found = lanes_of(2, {1: SLOW})
+    with ThreadPoolExecutor(1) as pool, found.lane(1):
+        assert pool.submit(admitted, found, 1).result(PATIENCE / 2) == [False]
 
 
 def test_what_was_learnt_last_counts():

@@ -5,17 +5,19 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from pytest_django import Settings
 
 from jobs.models import Attempt, Job, Status
+from jobs.postponing import SPREAD
 from jobs.testing import run_due_jobs
 from notify.health import backlog, settling
 from notify.models import AuditEntry, Notification, WebhookAttempt, WebhookEndpoint
 from tests.notify import sinks
 from tests.notify.factories import AdminFactory, EndpointFactory
 from tests.notify.flow import run_again_now, statuses, tell, until_passes
-from tests.notify.sinks import Sink
+from tests.notify.sinks import Connection, Received, Sink
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("webhooks_on")]
 
@@ -221,6 +223,7 @@ def test_a_refusal_of_one_event_dies_in_every_state_and_the_breaker_stays(sink: 
 
 def test_a_failure_while_it_recovers_opens_it_again(sink: Sink):
     endpoint = opened(sink)
+    WebhookAttempt.objects.all().delete()  # or they would be those that fail again
     sink.behave = sinks.in_turn(sinks.answer(204), sinks.answer(500))
     until_passes()
     run_again_now()
@@ -229,6 +232,40 @@ def test_a_failure_while_it_recovers_opens_it_again(sink: Sink):
     assert (endpoint.breaker, endpoint.breaker_tries) == ("open", 0)
     assert [s for s, _ in statuses()].count(Status.COMPLETED) == 1
     assert len(sink.requests) == 2
+
+
+def test_the_next_try_is_another_deliverys(sink: Sink):
+    endpoint = opened(sink)
+    until_passes()
+    run_again_now()
+
+    endpoint.refresh_from_db()
+    tried = WebhookAttempt.objects.get(trial=True)
+    last = Job.objects.latest("run_at")
+    assert last.pk == tried.job_id
+    assert endpoint.breaker_until is not None
+    assert last.run_at - endpoint.breaker_until >= SPREAD
+
+
+def test_events_that_a_receiver_never_takes_do_not_keep_the_others_waiting(sink: Sink):
+    opened(sink, events=5)
+
+    def but_those(connection: Connection, request: Received) -> None:
+        status = 503 if request.headers["X-ACW-Event-Id"] in never else 204
+        sinks.answer(status)(connection, request)
+
+    never = {str(pk) for pk in Job.objects.values_list("pk", flat=True)}
+    sink.behave = but_those
+    tell(8)
+    for _ in range(6):
+        until_passes()
+        # All are due, in the order in which they would have been.
+        pending = Job.objects.filter(status=Status.PENDING)
+        pending.update(run_at=F("run_at") - dt.timedelta(hours=2))
+        run_due_jobs()
+
+    assert [s for s, _ in statuses()] == [Status.PENDING] * 5 + [Status.COMPLETED] * 8
+    assert max(attempts for _, attempts in statuses()) > 1
 
 
 def test_a_receiver_that_asks_for_time_gets_it_also_from_the_breaker(sink: Sink):

@@ -95,6 +95,15 @@ def test_where_nothing_waits_it_is_well_at_once():
     assert (endpoint.breaker_since, endpoint.breaker_tries) == (None, 0)
 
 
+def test_one_that_is_disabled_is_not_resumed():
+    endpoint = EndpointFactory(enabled=False, breaker=WebhookEndpoint.Breaker.OPEN)
+
+    assert not switching.resume(endpoint, actor="ada")
+
+    endpoint.refresh_from_db()
+    assert endpoint.breaker == WebhookEndpoint.Breaker.OPEN
+
+
 @pytest.mark.parametrize("verb", ["enable", "disable", "resume"])
 def test_an_endpoint_that_is_gone_is_told_of(verb: str):
     endpoint = EndpointFactory()
