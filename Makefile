@@ -50,7 +50,7 @@ run: $(STAMP) ## set up and run everything: database, web server, worker (HOST=,
 
 test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows them)
 	@echo "==> Running the tests, each process of them on a PostgreSQL of its own"
-	@exec "$(BIN)/python" -X dev -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
+	@PYTHONMALLOC=default exec "$(BIN)/python" -X dev -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal $(ARGS)
 
 chaos: $(STAMP) ## kill, suspend and cut off workers and servers, and look for broken promises (ARGS='--seed 7' chooses)
 	@echo "==> Torturing the queue on servers of its own, and playing its verbs at random, for some fifteen minutes"
