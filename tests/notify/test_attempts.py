@@ -201,3 +201,13 @@ def test_an_end_that_may_wait_is_written_with_the_threads_next_statement():
         assert row.finished_at is not None
         assert row.finished_at - row.started_at == dt.timedelta(milliseconds=5)
         assert (row.verdict, row.slot) == ("completed", None)
+
+
+def test_the_rows_that_end_are_looked_up_by_their_keys():
+    parameters = attempts._CLOSE.parameters([{"id": 1, "keep_place": False}])
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {attempts._CLOSE.sql}", parameters)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+
+    assert "Index Scan using webhook_attempts_pkey" in plan
+    assert "Seq Scan" not in plan
