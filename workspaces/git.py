@@ -137,6 +137,9 @@ def run(
     command = [*_location(git_dir, work_tree), *arguments]
     directories = [path for path in (cwd, git_dir, work_tree) if path is not None]
     environment = _environment(directories, config or {})
+    # A quick one would have ended before anybody asked. Where no time is left, that is what is told.
+    if timeout and stop is not None and stop():
+        raise GitStopped(verb, "was not begun, since the caller stops")
     process = _start(verb, command, cwd=cwd, environment=environment)
     captured = _watch(process, timeout=timeout, stop=stop, most=most)
     stderr = _presentable(captured.stderr)

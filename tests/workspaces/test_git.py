@@ -104,6 +104,11 @@ def test_the_setting_bounds_every_timeout(programs: Path, settings: Settings):
         git.run(["ls-remote", "--", SSH_URL], timeout=dt.timedelta(hours=1))
 
 
+def test_nothing_is_begun_for_a_caller_who_stops():
+    with pytest.raises(GitStopped, match="not begun"):
+        git.run(["version"], stop=lambda: True)
+
+
 def test_it_ends_when_the_caller_stops(programs: Path, tmp_path: Path):
     begun = tmp_path / "begun"
     plant(programs / "ssh", f"touch {begun}", "exec sleep 1000")
