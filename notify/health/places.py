@@ -17,6 +17,7 @@ from django.conf import settings
 from jobs import thread_connection
 from jobs.riding import AFTER
 from notify.models import WebhookAttempt, WebhookEndpoint
+from notify.models.attempt import NOT_SENT
 from notify.models.endpoint import IN_FLIGHT_DEFAULT
 
 ROUNDS = 20
@@ -62,22 +63,18 @@ SELECT (SELECT id FROM opened), (SELECT trial FROM opened), (SELECT slot FROM pl
 """
 # The common case, in a statement that is quick to plan as well: this thread's favourite place is free, and no other is
 # held that is beyond the limit or of a trial or a window.
-_FAVOURITE = """
-endpoint AS MATERIALIZED (
-    SELECT {fields} FROM webhook_endpoints WHERE id = %(endpoint_id)s
-), held AS MATERIALIZED (
-    SELECT slot FROM webhook_attempts WHERE endpoint_id = %(endpoint_id)s AND slot IS NOT NULL ORDER BY slot
-), opened AS (
+_FAVOURITE = f"""
+opened AS (
     INSERT INTO webhook_attempts (endpoint_id, job_id, topic, number, slot)
     SELECT id, %(job_id)s, %(topic)s, %(number)s, %(place)s FROM endpoint
     WHERE enabled AND breaker = 'closed' AND %(place)s <= max_in_flight AND NOT EXISTS (
         SELECT FROM held WHERE slot NOT BETWEEN 1 AND max_in_flight
-    ) {after}
+    ) {AFTER}
     ON CONFLICT (endpoint_id, slot) WHERE slot IS NOT NULL DO NOTHING
     RETURNING id
 )
 SELECT opened.id, false, NULL, endpoint.* FROM endpoint LEFT JOIN opened ON true
-"""
+"""  # noqa: S608 (nothing of a caller's)
 # What a trial or a window still holds is within the limit, too.
 _WELL = """
 place AS (
@@ -88,12 +85,12 @@ place AS (
     ORDER BY (number + %(hint)s) %% max_in_flight LIMIT 1
 )
 """
-_NOT_WELL = """
+_NOT_WELL = f"""
 used AS (
     SELECT count(*)::int AS number FROM webhook_attempts, webhook_endpoints
     WHERE webhook_endpoints.id = %(endpoint_id)s AND breaker = 'recovering'
         AND endpoint_id = %(endpoint_id)s AND webhook_attempts.id > window_after
-        AND job_id IS NOT NULL AND verdict NOT IN ('skipped', 'superseded', 'repeated')
+        AND job_id IS NOT NULL AND verdict NOT IN {tuple(map(str, NOT_SENT))}
 ), place AS (
     SELECT CASE WHEN breaker = 'recovering' THEN -1 - used.number ELSE 0 END AS slot
     FROM endpoint, used
@@ -104,7 +101,7 @@ used AS (
             ELSE breaker_until <= statement_timestamp() AND NOT EXISTS (SELECT FROM held WHERE slot = 0)
         END
 )
-"""
+"""  # noqa: S608 (nothing of a caller's)
 _WITHOUT = """
 opened AS (
     INSERT INTO webhook_attempts (endpoint_id, job_id, topic, number)
@@ -121,7 +118,7 @@ RETURNING id
 
 _FIELDS = ", ".join(f'"{name}"' for name in ENDPOINT_FIELDS)
 _BEGINNING = f"WITH {_HELD.format(fields=_FIELDS)}, "
-_OPEN_FAVOURITE = "WITH " + _FAVOURITE.format(fields=_FIELDS, after=AFTER)
+_OPEN_FAVOURITE = f"{_BEGINNING} {_FAVOURITE}"
 _OPEN_WELL = f"{_BEGINNING} {_WELL}, {_TAKE}"
 _OPEN_NOT_WELL = f"{_BEGINNING} {_NOT_WELL}, {_TAKE}"
 _OPEN_OUTSIDE = f"{_BEGINNING} {_WITHOUT}"

@@ -20,17 +20,13 @@ from notify.delivery import Judgement, Verdict
 from notify.health import backlog, breaker, changes, places
 from notify.health.breaker import Fate, Progress, Rules, Run, Standing
 from notify.models import WebhookAttempt, WebhookEndpoint
+from notify.models.attempt import NOT_SENT
 from notify.querysets import WebhookAttemptQuerySet
 
 RUN_LENGTH = 100
 """Attempts that a run of failures is looked for in, at most."""
 
 _UNAUTHORISED = (401, 403)
-_NOT_SENT = [
-    WebhookAttempt.Verdict.SKIPPED,
-    WebhookAttempt.Verdict.SUPERSEDED,
-    WebhookAttempt.Verdict.REPEATED,
-]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,7 +192,7 @@ def _progress(
 def _sent_to(endpoint_id: int | None) -> WebhookAttemptQuerySet:
     """The attempts of deliveries: no test events, and what went out once only."""
     sent = WebhookAttempt.objects.filter(endpoint=endpoint_id, job_id__isnull=False)
-    return sent.exclude(verdict__in=_NOT_SENT)
+    return sent.exclude(verdict__in=NOT_SENT)
 
 
 def _alike(

@@ -91,3 +91,11 @@ class WebhookAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.job_id or 'a test event'}"
+
+
+NOT_SENT = (
+    WebhookAttempt.Verdict.SKIPPED,
+    WebhookAttempt.Verdict.SUPERSEDED,
+    WebhookAttempt.Verdict.REPEATED,
+)
+"""Verdicts of rows that are no delivery's request, or not the one that counts: they say nothing of how the endpoint fares."""
