@@ -79,14 +79,12 @@ def _webhook_secret(value: str) -> str:
 
 
 def _size(value: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,15}) ?(KiB|MiB)?", value)
+    match = re.fullmatch(r"([0-9]{1,15}) ?(KiB|MiB|GiB|TiB)?", value)
     if match is None:
         raise ValueError("it is no number of bytes")
     number, unit = match.groups()
-    size = int(number) * {None: 1, "KiB": 1024, "MiB": 1024**2}[unit]
-    if size == 0:
-        raise ValueError("it must be more than 0")
-    return size
+    exponent: int = (None, "KiB", "MiB", "GiB", "TiB").index(unit)
+    return int(number) << (10 * exponent)
 
 
 def _networks(value: str) -> list[Network]:
@@ -167,13 +165,18 @@ FERNET_KEYS = Kind(
 )
 
 
-def size(*, maximum: int) -> Kind[int]:
+def size(*, minimum: int = 1, maximum: int = 2**60) -> Kind[int]:
     def parse(value: str) -> int:
-        if (number := _size(value)) > maximum:
+        if (number := _size(value)) < minimum:
+            raise ValueError("it is too small")
+        if number > maximum:
             raise ValueError("it is too large")
         return number
 
-    accepted = f"a number of bytes such as 262144, 256KiB or 1MiB, at most {maximum:,}"
+    accepted = (
+        "a number of bytes such as 262144, 256KiB, 1MiB or 2GiB,"
+        f" from {minimum:,} to {maximum:,}"
+    )
     return Kind(name="size", accepted=accepted, parse=parse)
 
 

@@ -1,4 +1,4 @@
-"""Django's settings, and the one place where environment variables are read.
+"""Django's settings, read from environment variables here and, for git and what lies on disks, in `workspace_settings`.
 
 Each setting that stands for a variable has the variable's name. What no variable
 changes is in `base_settings`.
@@ -87,8 +87,6 @@ ACW_GIT_PROTOCOLS = env.read(
     kinds.subset("https", "http", "ssh", "git", "file"),
     default="https,ssh,file" if EMBEDDED else "https,ssh",
 )
-# The longest that one git command may run.
-ACW_GIT_TIMEOUT = env.read("ACW_GIT_TIMEOUT", DURATION, default="120s")
 
 # The queue
 
@@ -121,36 +119,6 @@ JOBS_STALL_AFTER = env.read("JOBS_STALL_AFTER", INTERVAL, default="60s")
 
 # Periodic runners
 
-JOBS_WORKSPACE_FETCH_ENABLED = env.read(
-    "JOBS_WORKSPACE_FETCH_ENABLED", FLAG, default="true"
-)
-JOBS_WORKSPACE_FETCH_INTERVAL = env.read(
-    "JOBS_WORKSPACE_FETCH_INTERVAL", INTERVAL, default="5m"
-)
-JOBS_WORKTREE_PRUNE_ENABLED = env.read(
-    "JOBS_WORKTREE_PRUNE_ENABLED", FLAG, default="true"
-)
-JOBS_WORKTREE_PRUNE_INTERVAL = env.read(
-    "JOBS_WORKTREE_PRUNE_INTERVAL", INTERVAL, default="24h"
-)
-# Idle longer: removed.
-JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD = env.read(
-    "JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD", DURATION, default="720h"
-)
-# Warned so long before.
-JOBS_WORKTREE_PRUNE_WARNING_LEAD = env.read(
-    "JOBS_WORKTREE_PRUNE_WARNING_LEAD", DURATION, default="72h"
-)
-JOBS_ATTACHMENT_CLEANUP_ENABLED = env.read(
-    "JOBS_ATTACHMENT_CLEANUP_ENABLED", FLAG, default="true"
-)
-JOBS_ATTACHMENT_CLEANUP_INTERVAL = env.read(
-    "JOBS_ATTACHMENT_CLEANUP_INTERVAL", INTERVAL, default="24h"
-)
-# How long attachments without a conversation are kept.
-JOBS_ATTACHMENT_CLEANUP_RETENTION = env.read(
-    "JOBS_ATTACHMENT_CLEANUP_RETENTION", DURATION_OR_ZERO, default="720h"
-)
 JOBS_JOB_REAPER_ENABLED = env.read("JOBS_JOB_REAPER_ENABLED", FLAG, default="true")
 JOBS_JOB_REAPER_INTERVAL = env.read("JOBS_JOB_REAPER_INTERVAL", INTERVAL, default="1m")
 # A lease not extended ends.
@@ -280,6 +248,8 @@ NOTIFY_WEBHOOK_DEAD_LETTER_WINDOW = env.read(
 NOTIFY_WEBHOOK_MAX_ATTEMPTS = env.read(
     "NOTIFY_WEBHOOK_MAX_ATTEMPTS", kinds.whole_number(minimum=1), default="6"
 )
+
+from acw.workspace_settings import *  # noqa: E402, F403 - reads what load_file has loaded
 
 consistency.check(globals())
 

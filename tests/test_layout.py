@@ -14,6 +14,7 @@ UNTESTED_NAMES = {
     "__init__",
     "apps",
     "base_settings",
+    "workspace_settings",
     "errors",
     "events",
     "exceptions",

@@ -10,14 +10,25 @@ WorkspacesError
 │   ├── WrongHost            its clone lies on another host
 │   ├── CloneMissing         its clone is not on the disk
 │   ├── EmptyRepository      the remote has no commit yet
-│   └── RepositoryBusy       its lock was not free in time; try again later
+│   ├── RepositoryBusy       its lock was not free in time; try again later
+│   ├── NotCloned            its clone is still being made, or could not be made
+│   ├── ConfigTampered       its clone's configuration has keys that nobody approved
+│   └── QuotaExceeded        it takes more space than ACW_WORKSPACE_HARD_LIMIT
 ├── WorktreeError            something about a worktree
 │   ├── UnknownWorktree      there is no such worktree
 │   ├── WorktreeHeld         somebody holds it
 │   ├── WorktreeNotHeld      nobody holds it
 │   ├── ForeignHold          somebody else holds it
 │   ├── WorktreeBusy         it is being made or pruned; try again later
-│   └── BranchInUse          its branch is checked out somewhere else
+│   ├── BranchInUse          its branch is checked out somewhere else
+│   ├── StaleHold            the hold that was named is over
+│   └── WorktreeQuarantined  it was taken out of use; the message says why
+├── ArchiveError             something about an archive
+│   ├── UnknownArchive       there is none for this worktree
+│   ├── ArchiveExpired       it was removed after its retention
+│   ├── ArchiveDamaged       what is there is not what was archived; nothing is changed
+│   ├── ArchiveTooLarge      there is more to archive than ACW_ARCHIVE_MAX_SIZE
+│   └── NotArchivable        something of the worktree cannot be read or kept; nothing is removed
 ├── OutsideDataDirectory     a path is not where its row's own must be; nothing is touched
 ├── AttachmentError          an attachment is refused
 └── GitError                 a git command did not do what it was asked
@@ -75,6 +86,18 @@ class RepositoryBusy(WorkspaceError):
     """The repository's lock was not free in time; try again later."""
 
 
+class NotCloned(WorkspaceError):
+    """Its clone is still being made, or could not be made; the message says which."""
+
+
+class ConfigTampered(WorkspaceError):
+    """Its clone's configuration has keys that could run or redirect something, and nobody approved them."""
+
+
+class QuotaExceeded(WorkspaceError):
+    """It takes more space than ``ACW_WORKSPACE_HARD_LIMIT``; nothing is deleted for that."""
+
+
 class WorktreeError(WorkspacesError):
     """Something about a worktree."""
 
@@ -101,6 +124,38 @@ class WorktreeBusy(WorktreeError):
 
 class BranchInUse(WorktreeError):
     """Its branch is checked out somewhere else; git allows one worktree for a branch."""
+
+
+class StaleHold(WorktreeError):
+    """The hold that was named (by its fencing number) is over: somebody may have the worktree since."""
+
+
+class WorktreeQuarantined(WorktreeError):
+    """It was taken out of use; the message says why and what to do."""
+
+
+class ArchiveError(WorkspacesError):
+    """Something about an archive of a worktree."""
+
+
+class UnknownArchive(ArchiveError, LookupError):
+    """There is no archive of this worktree."""
+
+
+class ArchiveExpired(ArchiveError):
+    """The archive was removed after ``ACW_ARCHIVE_RETENTION``."""
+
+
+class ArchiveDamaged(ArchiveError):
+    """What is there is not what was archived; nothing is changed."""
+
+
+class ArchiveTooLarge(ArchiveError):
+    """There is more to archive than ``ACW_ARCHIVE_MAX_SIZE``; the worktree stays."""
+
+
+class NotArchivable(ArchiveError):
+    """Something of the worktree cannot be read or kept; the worktree stays."""
 
 
 class OutsideDataDirectory(WorkspacesError):

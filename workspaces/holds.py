@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from workspaces import hosts, inspection, paths, worktrees
@@ -33,6 +34,8 @@ from workspaces.models.workspace import HOLDER_MAX_LENGTH
 from workspaces.repository import Repository, Stop
 
 log = logging.getLogger(__name__)
+
+_OVER = dict.fromkeys(("held_by", "held_since", "heartbeat_at", "lease_expires_at"))
 
 
 def acquire(
@@ -86,7 +89,7 @@ def release(worktree_id: int, *, holder: str | None = None) -> Worktree:
     held = Worktree.objects.held().filter(pk=worktree_id)
     if holder is not None:
         held = held.filter(held_by=holder)
-    if held.update(**_used(held_by=None, held_since=None)):
+    if held.update(**_used(**_OVER)):
         worktree = Worktree.objects.select_related("workspace").get(pk=worktree_id)
         log.info(LogEvent.WORKTREE_RELEASED, extra=_facts(worktree))
         return worktree
@@ -102,7 +105,7 @@ def release(worktree_id: int, *, holder: str | None = None) -> Worktree:
 
 def let_go(worktree_id: int, *, held_since: dt.datetime) -> bool:
     """Let go of this hold, where it is not over yet; a later one of the same worktree is left alone."""
-    return _change_hold(worktree_id, held_since, held_by=None, held_since=None)
+    return _change_hold(worktree_id, held_since, **_OVER)
 
 
 def pass_on(worktree_id: int, *, held_since: dt.datetime, holder: str) -> bool:
@@ -170,6 +173,9 @@ def _hold(worktree: Worktree, holder: str) -> None:
             state=Worktree.State.READY,
             held_by=holder,
             held_since=Now(),
+            heartbeat_at=Now(),
+            lease_expires_at=Now() + settings.ACW_WORKTREE_LEASE,
+            fencing_no=F("fencing_no") + 1,
             last_held_by=holder,
         )
     )
@@ -231,7 +237,7 @@ def _made_usable(
         # Only this hold: it may have been released meanwhile, and be somebody else's now.
         Worktree.objects.filter(
             pk=worktree.pk, held_by=worktree.held_by, held_since=worktree.held_since
-        ).update(held_by=None, held_since=None)
+        ).update(**_OVER)
         raise
     return _acquired(worktree)
 

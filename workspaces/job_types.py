@@ -16,6 +16,11 @@ from workspaces.models import Workspace, Worktree
 FETCH = "workspace.fetch"
 PRUNE = "worktree.prune"
 CLEAN_UP = "attachment.cleanup"
+CLONE = "workspace.clone"
+RECONCILE = "workspace.reconcile"
+MAINTAIN = "workspace.maintain"
+ARCHIVE = "worktree.archive"
+RESTORE = "worktree.restore"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

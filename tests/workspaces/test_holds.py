@@ -176,7 +176,11 @@ def test_what_an_interrupted_creation_left_is_removed_by_the_next(
     caplog.set_level(logging.INFO)
     left = holds.acquire(workspace, branch="topic", holder="agent")
     Worktree.objects.update(
-        state=Worktree.State.CREATING, held_by=None, held_since=None
+        state=Worktree.State.CREATING,
+        held_by=None,
+        held_since=None,
+        heartbeat_at=None,
+        lease_expires_at=None,
     )
     (Path(left.path) / "README").unlink()  # half checked out
     again = holds.acquire(workspace, branch="topic", holder="agent")

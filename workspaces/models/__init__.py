@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from workspaces.models.archive import LedgerEntry, WorktreeArchive
 from workspaces.models.conversation import Attachment, Conversation
 from workspaces.models.workspace import Workspace, Worktree
 
-__all__ = ["Attachment", "Conversation", "Workspace", "Worktree"]
+__all__ = [
+    "Attachment",
+    "Conversation",
+    "LedgerEntry",
+    "Workspace",
+    "Worktree",
+    "WorktreeArchive",
+]

@@ -47,7 +47,8 @@ class Conversation(models.Model):
 class Attachment(models.Model):
     """A file that belongs to a conversation; without one it is an orphan, since ``orphaned_at``.
 
-    Its bytes lie on the disk of ``host``.
+    Its bytes lie on the disk of ``host``, or, where that is "", in a storage that every host reaches. ``missing_at`` says since
+    when its bytes are known to be gone.
     """
 
     conversation = models.ForeignKey(
@@ -62,9 +63,11 @@ class Attachment(models.Model):
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
     content_type = models.CharField(max_length=255)
-    host = models.CharField(max_length=HOST_MAX_LENGTH)
+    host = models.CharField(max_length=HOST_MAX_LENGTH, blank=True, db_default="")
+    digest = models.CharField(max_length=64, blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now())
     orphaned_at = models.DateTimeField(null=True, blank=True)
+    missing_at = models.DateTimeField(null=True, blank=True)
 
     objects: ClassVar[AttachmentQuerySet] = AttachmentQuerySet.as_manager()  # type: ignore[assignment]
 

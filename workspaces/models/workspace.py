@@ -10,10 +10,11 @@ from typing import ClassVar
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import MD5, Now
 
 from workspaces import paths
 from workspaces.exceptions import InvalidName
+from workspaces.failures import Failure
 from workspaces.querysets import WorkspaceQuerySet, WorktreeQuerySet
 from workspaces.remotes import URL_MAX_LENGTH
 
@@ -30,12 +31,30 @@ def validate_name(value: str) -> None:
 
 
 class Workspace(models.Model):
-    """A clone of a remote, on one host, which alone works on it."""
+    """A clone of a remote, on one host, which alone works on it.
+
+    ``next_fetch_at`` says when it is due, whatever ``fetch_problem`` it has; ``failure_told_at`` is set while its people
+    know of the problem, so that nothing is told twice. ``remote_stamp`` is what the last refusal depended on (the URL, this
+    host's keys): while it is the same, asking again is pointless.
+    """
+
+    class State(models.TextChoices):
+        """Whether its clone is there. What is not ``READY`` is neither fetched nor worked in."""
+
+        CLONING = "cloning"
+        READY = "ready"
+        FAILED = "failed"
 
     name = models.CharField(
         max_length=paths.NAME_MAX_LENGTH, unique=True, validators=[validate_name]
     )
     url = models.CharField(max_length=URL_MAX_LENGTH)
+    # A URL may be too long for an index.
+    remote_key = models.GeneratedField(
+        expression=MD5("url"),
+        output_field=models.CharField(max_length=32),
+        db_persist=True,
+    )
     host = models.CharField(max_length=HOST_MAX_LENGTH)
     path = models.CharField(max_length=paths.PATH_MAX_LENGTH)
     owner = models.ForeignKey(
@@ -49,9 +68,29 @@ class Workspace(models.Model):
     default_branch = models.CharField(
         max_length=BRANCH_MAX_LENGTH, blank=True, db_default=""
     )
+    state = models.CharField(max_length=8, choices=State, db_default=State.READY)
+    clone_progress = models.CharField(max_length=200, blank=True, db_default="")
     last_fetched_at = models.DateTimeField(null=True, blank=True)
+    next_fetch_at = models.DateTimeField(db_default=Now())
+    fetch_problem = models.CharField(
+        max_length=20, choices=Failure, blank=True, db_default=""
+    )
+    fetch_failures = models.IntegerField(db_default=0)
     failing_since = models.DateTimeField(null=True, blank=True)
+    failure_told_at = models.DateTimeField(null=True, blank=True)
     last_fetch_error = models.TextField(blank=True, db_default="")
+    remote_stamp = models.CharField(max_length=64, blank=True, db_default="")
+    healed_at = models.DateTimeField(null=True, blank=True)
+    # Keys and values of the clone's configuration that an operator has approved.
+    approved_config = models.JSONField(default=list, blank=True)
+    # Those that were found and are not approved; empty: none.
+    tampered_config = models.JSONField(default=list, blank=True)
+    tampered_since = models.DateTimeField(null=True, blank=True)
+    size_bytes = models.BigIntegerField(null=True, blank=True)
+    sized_at = models.DateTimeField(null=True, blank=True)
+    quota_told_at = models.DateTimeField(null=True, blank=True)
+    maintained_at = models.DateTimeField(null=True, blank=True)
+    maintenance_error = models.TextField(blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     objects: ClassVar[WorkspaceQuerySet] = WorkspaceQuerySet.as_manager()  # type: ignore[assignment]
@@ -59,14 +98,25 @@ class Workspace(models.Model):
     class Meta:
         db_table = "workspaces"
         ordering = ["name"]
-        permissions = [("fetch_workspace", "Can have workspaces fetched now")]
+        permissions = [
+            ("fetch_workspace", "Can have workspaces fetched now"),
+            ("approve_workspace", "Can approve a clone's configuration"),
+        ]
+        indexes = [
+            # Those of one remote are fetched together.
+            models.Index(fields=["host", "remote_key"], name="workspaces_remote"),
+        ]
 
     def __str__(self) -> str:
         return self.name
 
 
 class Worktree(models.Model):
-    """A git worktree of a workspace, held by at most one holder at a time."""
+    """A git worktree of a workspace, held by at most one holder at a time.
+
+    A hold is a lease: it ends at ``lease_expires_at``, if it has one, unless its holder sends heartbeats. ``fencing_no`` grows with every
+    hold, so that what names an earlier one changes nothing.
+    """
 
     class State(models.TextChoices):
         """What is being done with its directory; the repository's lock is held meanwhile.
@@ -77,13 +127,18 @@ class Worktree(models.Model):
         CREATING = "creating"
         READY = "ready"
         PRUNING = "pruning"
+        RESTORING = "restoring"
+        # Not for moments: what reconciliation found, until somebody or an acquire mends it.
+        MISSING = "missing"
+        QUARANTINED = "quarantined"
 
     workspace = models.ForeignKey(
         Workspace, on_delete=models.CASCADE, related_name="worktrees"
     )
     path = models.CharField(max_length=paths.PATH_MAX_LENGTH, unique=True)
     branch = models.CharField(max_length=BRANCH_MAX_LENGTH)
-    state = models.CharField(max_length=8, choices=State, db_default=State.READY)
+    state = models.CharField(max_length=12, choices=State, db_default=State.READY)
+    state_reason = models.TextField(blank=True, db_default="")
     last_used_at = models.DateTimeField(db_default=Now())
     prune_warning_at = models.DateTimeField(null=True, blank=True)
     prune_blocked_at = models.DateTimeField(null=True, blank=True)
@@ -93,6 +148,15 @@ class Worktree(models.Model):
     last_held_by = models.CharField(
         max_length=HOLDER_MAX_LENGTH, blank=True, db_default=""
     )
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    fencing_no = models.BigIntegerField(db_default=0)
+    # Not pruned before; pinned: not at all.
+    kept_until = models.DateTimeField(null=True, blank=True)
+    pinned = models.BooleanField(db_default=False)
+    upstream_gone_at = models.DateTimeField(null=True, blank=True)
+    size_bytes = models.BigIntegerField(null=True, blank=True)
+    sized_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
     objects: ClassVar[WorktreeQuerySet] = WorktreeQuerySet.as_manager()  # type: ignore[assignment]
@@ -100,7 +164,10 @@ class Worktree(models.Model):
     class Meta:
         db_table = "workspace_worktrees"
         ordering = ["id"]
-        permissions = [("release_worktree", "Can release held worktrees")]
+        permissions = [
+            ("release_worktree", "Can release held worktrees"),
+            ("keep_worktree", "Can keep, pin and archive worktrees"),
+        ]
         indexes = [
             # The prune runner walks it; what is held is not in it.
             models.Index(
@@ -116,7 +183,13 @@ class Worktree(models.Model):
             ),
             models.CheckConstraint(
                 name="worktrees_held_by_with_since",
-                condition=models.Q(held_by__isnull=True, held_since__isnull=True)
+                condition=models.Q(
+                    held_by__isnull=True,
+                    held_since__isnull=True,
+                    heartbeat_at__isnull=True,
+                    lease_expires_at__isnull=True,
+                )
+                # Without an expiry it is held until it is released.
                 | models.Q(held_by__isnull=False, held_since__isnull=False),
             ),
             models.CheckConstraint(
