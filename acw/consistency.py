@@ -8,6 +8,9 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 _SHORTER = (("JOBS_WORKTREE_PRUNE_WARNING_LEAD", "JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD"),)
+_NOT_LARGER = (("ACW_WORKSPACE_SOFT_LIMIT", "ACW_WORKSPACE_HARD_LIMIT"),)
+"""Where 0 is no limit."""
+
 _NOT_LONGER = (
     ("JOBS_BACKOFF_BASE", "JOBS_BACKOFF_MAX"),
     ("NOTIFY_WEBHOOK_BREAKER_WAIT", "NOTIFY_WEBHOOK_BREAKER_MAX_WAIT"),
@@ -22,6 +25,9 @@ def check(settings: Mapping[str, Any]) -> None:
     for one, other in _NOT_LONGER:
         if settings[one] > settings[other]:
             raise _refused(settings, one, other, "no longer than")
+    for one, other in _NOT_LARGER:
+        if settings[other] and settings[one] > settings[other]:
+            raise _refused(settings, one, other, "no larger than")
 
 
 def _refused(

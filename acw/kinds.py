@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jobs import durations
 from notify import encryption
@@ -115,6 +116,23 @@ def _fernet_keys(value: str) -> list[str]:
     return keys
 
 
+def _dotted(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", value):
+        raise ValueError("it is no dotted path of a class")
+    return value
+
+
+def _json_object(value: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        # Without what was found: it may be a part of a secret.
+        raise ValueError("it is no JSON") from None
+    if not isinstance(parsed, dict):
+        raise ValueError("it is JSON, and no object")
+    return parsed
+
+
 def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
@@ -152,6 +170,16 @@ STATUSES = Kind(
     name="list of statuses",
     accepted="statuses from 400 to 499 but 410 with commas between them, or none",
     parse=_statuses,
+)
+DOTTED = Kind(
+    name="dotted path",
+    accepted="a class as Python imports it, such as package.module.Class",
+    parse=_dotted,
+)
+JSON_OBJECT = Kind(
+    name="JSON object",
+    accepted='an object in JSON, such as {"bucket_name": "attachments"}',
+    parse=_json_object,
 )
 WEB_URL = Kind(
     name="URL",

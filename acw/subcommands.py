@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from jobs.command_line import Subcommand, add_subcommand
+from jobs.command_line import Verb, add_subcommand
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def _torture(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 add_subcommand(
-    Subcommand(
+    Verb(
         name="torture",
         help="kill, suspend and cut off workers in a schema of its own, and check the queue's promises",
         add_arguments=_add_arguments,

@@ -18,6 +18,7 @@ urlpatterns = [
     path("login/", SignIn.as_view(), name="login"),
     path("logout/", SignOut.as_view(), name="logout"),
     path("", include("notify.urls")),
+    path("", include("workspaces.urls")),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
 ]

@@ -54,6 +54,24 @@ ACW_ATTACHMENT_MAX_SIZE = env.read(
 # The content types that are accepted, such as text/plain or image/*.
 ACW_ATTACHMENT_TYPES = env.read("ACW_ATTACHMENT_TYPES", kinds.NAMES, default="*/*")
 
+# Where their bytes are kept: a class of Django's storage API, and what it is made with.
+ACW_ATTACHMENT_STORAGE = env.read(
+    "ACW_ATTACHMENT_STORAGE",
+    kinds.DOTTED,
+    default="workspaces.storing.storage.AttachmentStorage",
+)
+ACW_ATTACHMENT_STORAGE_OPTIONS = env.read(
+    "ACW_ATTACHMENT_STORAGE_OPTIONS", kinds.JSON_OBJECT, default="{}", secret=True
+)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "attachments": {
+        "BACKEND": ACW_ATTACHMENT_STORAGE,
+        "OPTIONS": ACW_ATTACHMENT_STORAGE_OPTIONS,
+    },
+}
+
 # Periodic runners
 
 JOBS_WORKSPACE_FETCH_ENABLED = env.read(

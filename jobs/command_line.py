@@ -8,10 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
 from jobs.display import first_line
@@ -26,20 +26,23 @@ def actor() -> str:
     return f"command line ({user})"
 
 
+Options = dict[str, Any]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Subcommand:
-    """A verb of ``manage.py jobs``; ``run`` is given the command and its options, and raises CommandError."""
+class Verb:
+    """A verb of a command; ``run`` is given the command, to write to, and its options, and raises CommandError."""
 
     name: str
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[BaseCommand, dict[str, Any]], None]
+    run: Callable[[BaseCommand, Options], None]
 
 
-_subcommands: dict[str, Subcommand] = {}
+_subcommands: dict[str, Verb] = {}
 
 
-def add_subcommand(added: Subcommand) -> None:
+def add_subcommand(added: Verb) -> None:
     """Add a verb to ``manage.py jobs``, in a module ``subcommands``, which :class:`jobs.apps.JobsConfig` imports.
 
     Raises ValueError where another was added under that name.
@@ -48,7 +51,7 @@ def add_subcommand(added: Subcommand) -> None:
         raise ValueError(f"`jobs {added.name}` was added already")
 
 
-def subcommands() -> Mapping[str, Subcommand]:
+def subcommands() -> Mapping[str, Verb]:
     """What was added, by name."""
     return _subcommands
 
@@ -72,3 +75,19 @@ class OperatorCommand(BaseCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(1)
         return said
+
+
+class VerbsCommand(OperatorCommand):
+    """A command that consists of verbs."""
+
+    verbs: ClassVar[tuple[Verb, ...]]
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        names = "|".join(verb.name for verb in self.verbs)
+        parsers = parser.add_subparsers(dest="verb", required=True, metavar=names)
+        for verb in self.verbs:
+            verb.add_arguments(parsers.add_parser(verb.name, help=verb.help))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        (verb,) = (verb for verb in self.verbs if verb.name == options["verb"])
+        verb.run(self, options)

@@ -10,7 +10,7 @@ import datetime as dt
 import inspect
 import threading
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 import msgspec
@@ -27,6 +27,7 @@ Handler = Callable[[JobContext, typing.Any], None]
 Backoff = Callable[[int], dt.timedelta]
 Summary = Mapping[str, int]
 Tick = Callable[[threading.Event], Summary]
+DryRun = Callable[[], Iterable[str]]
 
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_ATTEMPTS = 5
@@ -69,10 +70,14 @@ class JobType:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Runner:
-    """A periodic runner; its interval and switch are the settings that its name spells."""
+    """A periodic runner; its interval and switch are the settings that its name spells.
+
+    ``dry_run`` says, line by line, what a tick would do now, and changes nothing; None: it cannot say.
+    """
 
     name: str
     tick: Tick
+    dry_run: DryRun | None = None
 
     @property
     def interval(self) -> dt.timedelta:
@@ -169,11 +174,12 @@ def job_handler(
     return register
 
 
-def runner(name: str) -> Callable[[Tick], Tick]:
+def runner(name: str, *, dry_run: DryRun | None = None) -> Callable[[Tick], Tick]:
     """Register the decorated ``tick(stop) -> summary`` as the periodic runner ``name``.
 
     It ticks every ``JOBS_<NAME>_INTERVAL`` while ``JOBS_<NAME>_ENABLED``. ``stop`` is set when the worker
-    shuts down; the summary is what the tick did, as counts.
+    shuts down; the summary is what the tick did, as counts. ``dry_run()`` gives the lines that
+    ``runners run NAME --dry-run`` prints: what a tick would do now. It is called in a transaction in which nothing can be written.
     """
 
     def register(tick: Tick) -> Tick:
@@ -181,7 +187,7 @@ def runner(name: str) -> Callable[[Tick], Tick]:
             raise ValueError(
                 f"runner {name!r} is already registered: {_runners[name].tick!r}"
             )
-        _runners[name] = Runner(name=name, tick=tick)
+        _runners[name] = Runner(name=name, tick=tick, dry_run=dry_run)
         return tick
 
     return register

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from jobs import registry, ticks
@@ -60,6 +60,23 @@ def _under_way(state: RunnerState) -> bool:
         .filter(name=state.last_worker)
         .exists()
     )
+
+
+def foretell(runner: Runner) -> Iterator[str]:
+    """What one tick would do now, line by line; the database lets nothing be written meanwhile.
+
+    Raises LookupError where the runner cannot say, and what its function raises.
+    """
+    if runner.dry_run is None:
+        raise LookupError(f"the runner {runner.name} has no dry run")
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+        try:
+            yield from runner.dry_run()
+        finally:
+            # Also what was set for this transaction ends with it, where it is part of another.
+            transaction.set_rollback(True)
 
 
 def run_here(runner: Runner, *, actor: str) -> Summary:

@@ -8,53 +8,111 @@ from django.db import transaction
 
 from jobs.enqueue import enqueue_many
 from jobs.models import Priority
+from jobs.redaction import redact
 from notify import audit
-from workspaces import holds, job_types
+from workspaces import holds, job_types, remotes
+from workspaces.archiving import lookup
 from workspaces.attachments import detach
-from workspaces.exceptions import WorktreeError
-from workspaces.models import Conversation, Workspace, Worktree
+from workspaces.models import Conversation, Workspace, Worktree, WorktreeArchive
 from workspaces.querysets import AttachmentQuerySet, ConversationQuerySet
 
 
-def release(worktree_id: int, *, actor: str, holder: str | None = None) -> Worktree:
-    """Let a worktree go, whoever holds it; ``holder`` and the errors are those of :func:`holds.release`."""
+def release(
+    worktree_id: int,
+    *,
+    actor: str,
+    holder: str | None = None,
+    fencing_no: int | None = None,
+) -> Worktree:
+    """Let a worktree go, whoever holds it; the other arguments and the errors are those of :func:`holds.release`."""
+    return release_once(worktree_id, actor=actor, holder=holder, fencing_no=fencing_no)[
+        0
+    ]
+
+
+def release_once(
+    worktree_id: int,
+    *,
+    actor: str,
+    holder: str | None = None,
+    fencing_no: int | None = None,
+) -> tuple[Worktree, bool]:
+    """:func:`release`, and whether the worktree was still held by that hold."""
     with transaction.atomic():
         before = Worktree.objects.filter(pk=worktree_id).values_list(
             "held_by", flat=True
         )
         held_by = before.first()
-        worktree = holds.release(worktree_id, holder=holder)
-        audit.record(
-            actor,
-            "worktree.release",
-            target=f"worktree:{worktree_id}",
-            data={"workspace": worktree.workspace.name, "held_by": held_by},
+        worktree, was_held = holds.release_once(
+            worktree_id, holder=holder, fencing_no=fencing_no
         )
-    return worktree
-
-
-def release_all(worktrees: Iterable[Worktree], *, actor: str) -> tuple[int, list[str]]:
-    """Let go of each; return how many were released, and why the others were not."""
-    done, refused = 0, []
-    for worktree in worktrees:
-        try:
-            release(worktree.pk, actor=actor)
-            done += 1
-        except WorktreeError as error:
-            refused.append(str(error))
-    return done, refused
+        if was_held:
+            audit.record(
+                actor,
+                "worktree.release",
+                target=f"worktree:{worktree_id}",
+                data={"workspace": worktree.workspace.name, "held_by": held_by},
+            )
+    return worktree, was_held
 
 
 def fetch_soon(workspaces: Iterable[Workspace], *, actor: str) -> int:
-    """Have each fetched before other work, if it is idle; return how many were asked for."""
+    """Have each fetched before other work, if it is idle, or cloned where it is not; return how many were asked for."""
     with transaction.atomic():
         listed = list(workspaces)
+        unmade = [row.pk for row in listed if row.state != Workspace.State.READY]
+        Workspace.objects.filter(pk__in=unmade).failed().update(
+            state=Workspace.State.CLONING, clone_progress=""
+        )
         enqueue_many(
-            job_types.fetch(workspace, priority=Priority.HIGH) for workspace in listed
+            job_types.clone(workspace)
+            if workspace.pk in unmade
+            else job_types.fetch(workspace, priority=Priority.HIGH)
+            for workspace in listed
         )
         for workspace in listed:
             audit.record(actor, "workspace.fetch", target=f"workspace:{workspace.name}")
     return len(listed)
+
+
+def set_url(workspace: Workspace, url: str, *, actor: str) -> None:
+    """Give the workspace another remote, and have it fetched from there, or cloned where it is not.
+
+    What it has of the one before stays, but for the branches that the new one has not. Raises
+    :class:`~workspaces.exceptions.RefusedUrl`.
+    """
+    remotes.parse(url)
+    with transaction.atomic():
+        row = Workspace.objects.select_for_update(of=("self",)).get(pk=workspace.pk)
+        before, row.url = row.url, url
+        row.save(update_fields=["url"])
+        audit.record(
+            actor,
+            "workspace.set_url",
+            target=f"workspace:{row.name}",
+            data={"before": redact(before), "after": redact(url)},
+        )
+        fetch_soon([row], actor=actor)
+
+
+def restore_soon(archive: WorktreeArchive, *, actor: str) -> None:
+    """Have the archive's worktree restored by a worker of its host, from the newest archive that there is of it.
+
+    Raises :class:`~workspaces.exceptions.ArchiveExpired` and ``UnknownArchive``.
+    """
+    newest = lookup.required(archive.worktree_id)
+    with transaction.atomic():
+        enqueue_many([job_types.restore(newest, actor=actor)])
+        audit.record(
+            actor,
+            "worktree.restore",
+            target=f"worktree:{newest.worktree_id}",
+            data={
+                "workspace": newest.workspace.name,
+                "branch": newest.branch,
+                "archive_id": newest.pk,
+            },
+        )
 
 
 def delete_conversations(conversations: ConversationQuerySet, *, actor: str) -> int:

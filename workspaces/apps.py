@@ -8,4 +8,7 @@ class WorkspacesConfig(AppConfig):
     verbose_name = "Workspaces"
 
     def ready(self) -> None:
-        from workspaces import checks  # noqa: F401 (registers the system checks)
+        from jobs.signals import job_dead
+        from workspaces import checks, receivers  # noqa: F401 (checks registers itself)
+
+        job_dead.connect(receivers.on_job_dead, dispatch_uid="workspaces.job_dead")

@@ -1,21 +1,25 @@
 """Attachments: storing one, letting go of one, opening one.
 
-Bytes are written before their row and deleted after it (:mod:`workspaces.cleanup`). A crash in between
-leaves bytes without a row, which the sweep finds, and never a row without bytes.
+Bytes are written before their row and deleted after it (:mod:`workspaces.storing.cleanup`). A crash in between, or a transaction
+that is rolled back, leaves bytes without a row, which :mod:`workspaces.storing.sweep` finds, and never a row without bytes.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import IO
 
-from django.core.files.base import ContentFile, File
+from django.core.files.base import File
+from django.db import transaction
 from django.db.models.functions import Now
 
-from workspaces import hosts
+from jobs.redaction import words
+from workspaces.events import LogEvent
 from workspaces.exceptions import AttachmentError, WrongHost
 from workspaces.models import Attachment, Conversation
+from workspaces.storing import file_claims, storage, uploads
 
-NAME_MAX_LENGTH = 255
+log = logging.getLogger(__name__)
 
 
 def attach(
@@ -23,31 +27,59 @@ def attach(
     *,
     name: str,
     content: bytes | File[bytes],
-    content_type: str = "application/octet-stream",
+    content_type: str = uploads.UNKNOWN_TYPE,
 ) -> Attachment:
     """Store ``content`` as an attachment of the conversation and return its row.
 
     Without a conversation it is an orphan from the start. Raises
-    :class:`~workspaces.exceptions.AttachmentError`, which names the argument.
+    :class:`~workspaces.exceptions.AttachmentError`, which names the argument, and what the storage raises.
     """
     check(conversation, name=name, content_type=content_type)
-    data = ContentFile(content) if isinstance(content, bytes) else content
-    attachment = Attachment(
-        conversation=conversation,
-        name=name,
-        size=data.size,
-        content_type=content_type,
-        host=hosts.this_host(),
-        orphaned_at=Now() if conversation is None else None,
-    )
-    attachment.file.save(name, data, save=False)
-    try:
-        attachment.save()
-    except BaseException:
-        attachment.file.delete(save=False)
-        raise
+    with uploads.measured(content) as read:
+        wanted = storage.new_file_name(None, "")
+        try:
+            with transaction.atomic():
+                _check_conversation(conversation)
+                file_claims.claim(wanted)
+                attachment = Attachment.objects.create(
+                    conversation=conversation,
+                    file=_write(wanted, read.content),
+                    name=uploads.checked_name(name),
+                    size=read.size,
+                    content_type=uploads.checked_type(content_type),
+                    digest=read.digest,
+                    host=storage.home(),
+                    orphaned_at=Now() if conversation is None else None,
+                )
+        except BaseException:
+            discard(wanted)
+            raise
     attachment.refresh_from_db()
     return attachment
+
+
+def _write(wanted: str, content: File[bytes]) -> str:
+    """Write the bytes under the name, or the one that the storage prefers; return that."""
+    longest = Attachment._meta.get_field("file").max_length
+    name = storage.attachment_storage().save(wanted, content, max_length=longest)
+    if name != wanted:
+        file_claims.claim(name)
+    return name
+
+
+def discard(name: str) -> bool:
+    """Delete one file, if it is there, and tell whether that could be done; where it could not, that is logged.
+
+    A name that leads out of the storage is refused by it.
+    """
+    try:
+        storage.attachment_storage().delete(name)
+    except Exception as error:  # one that cannot be deleted never holds up the others
+        log.error(
+            LogEvent.ATTACHMENT_FAILED, extra={"file": name, "error": words(error)}
+        )
+        return False
+    return True
 
 
 def detach(attachment: Attachment) -> bool:
@@ -65,26 +97,33 @@ def open_bytes(attachment: Attachment) -> IO[bytes]:
     Raises :class:`~workspaces.exceptions.WrongHost` where they lie on another host, and
     FileNotFoundError.
     """
-    if attachment.host != hosts.this_host():
-        raise WrongHost(
-            f"attachment {attachment.pk} lies on host {attachment.host!r}, and this is {hosts.this_host()!r}"
+    here = storage.home()
+    if here and attachment.host != here:
+        kept = (
+            f"lies on host {attachment.host!r}" if attachment.host else "is elsewhere"
         )
-    opened: IO[bytes] = attachment.file.open("rb")
+        raise WrongHost(f"attachment {attachment.pk} {kept}, and this is {here!r}")
+    opened: IO[bytes] = storage.attachment_storage().open(
+        attachment.file.name or "", "rb"
+    )
     return opened
 
 
 def check(conversation: Conversation | None, *, name: str, content_type: str) -> None:
-    """Raise :class:`~workspaces.exceptions.AttachmentError` for what :func:`attach` would refuse."""
-    if conversation is not None and conversation.deleted_at is not None:
+    """Raise :class:`~workspaces.exceptions.AttachmentError` for what :func:`attach` would refuse before it reads."""
+    uploads.checked_name(name)
+    uploads.checked_type(content_type)
+    _check_conversation(conversation)
+
+
+def _check_conversation(conversation: Conversation | None) -> None:
+    if conversation is None:
+        return
+    kept = Conversation.objects.filter(pk=conversation.pk)
+    deleted = kept.values_list("deleted_at", flat=True)
+    if not deleted:
+        raise AttachmentError(f"conversation: {conversation.pk} is gone")
+    if deleted[0] is not None:
         raise AttachmentError(
             f"conversation: {conversation.pk} is deleted; undelete it first"
-        )
-    for field, value in {"name": name, "content_type": content_type}.items():
-        if not value or len(value) > NAME_MAX_LENGTH or not value.isprintable():
-            raise AttachmentError(
-                f"{field}: must be printable text of 1 to {NAME_MAX_LENGTH} characters, got {value!r:.300}"
-            )
-    if "/" in name or "\\" in name:
-        raise AttachmentError(
-            f"name: must be a file's name without directories, got {name!r}"
         )

@@ -1,41 +1,45 @@
 """Adding and removing workspaces: the row, and the clone on this host's disk.
 
-A clone is made under another name and renamed when it is whole. A directory that is to go is marked
-before its row is deleted, so that what an interruption leaves is known and swept by the next call.
+A row whose clone is being made is ``CLONING``. A directory that is to go is marked before its row is deleted, so that what an
+interruption leaves is known and swept by the next call.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import logging
 import os
-import secrets
-from collections.abc import Iterator
-from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
-from django.db.models.functions import Now
 
-from workspaces import hosts, inspection, locking, paths, remotes, worktrees
+from jobs.enqueue import enqueue_many
+from notify import audit
+from workspaces import cloning, hosts, job_types, paths, remotes
+from workspaces.archiving import bundles, lookup
+from workspaces.cloning import Tell
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
     CloneMissing,
     NameTaken,
-    RepositoryBusy,
     UnknownWorkspace,
     WorkspaceInUse,
 )
 from workspaces.models import Workspace, Worktree
+from workspaces.pruning import contents
+from workspaces.readiness import check_ready
 from workspaces.repository import Repository, Stop
 
-log = logging.getLogger(__name__)
+__all__ = [
+    "add_workspace",
+    "check_ready",
+    "find",
+    "remove_workspace",
+    "request_workspace",
+]
 
-# No workspace's name begins with a dot.
-_ADDING = ".adding-"
-_REMOVING = ".removing-"
+log = logging.getLogger(__name__)
 
 
 def find(name: str) -> Workspace:
@@ -50,67 +54,104 @@ def find(name: str) -> Workspace:
     return workspace
 
 
+def request_workspace(
+    name: str,
+    url: str,
+    *,
+    owner: AbstractBaseUser | None = None,
+    actor: str,
+) -> Workspace:
+    """Have ``url`` cloned by a worker of this host as the workspace ``name``; return its row, which is ``CLONING``.
+
+    ``owner`` is told what concerns it, also when it cannot be cloned; with None, every admin is. It is in the caller's
+    transaction, and audited as ``actor``'s. Raises :class:`~workspaces.exceptions.InvalidName`, ``RefusedUrl`` and ``NameTaken``.
+    """
+    _check(name, url)
+    with transaction.atomic():
+        workspace = _insert(name, url, owner)
+        audit.record(actor, "workspace.add", target=f"workspace:{name}")
+        enqueue_many([job_types.clone(workspace)])
+    return workspace
+
+
 def add_workspace(
     name: str,
     url: str,
     *,
     owner: AbstractBaseUser | None = None,
     stop: Stop | None = None,
+    tell: Tell | None = None,
 ) -> Workspace:
-    """Clone ``url`` onto this host as the workspace ``name`` and return its row.
+    """Clone ``url`` onto this host as the workspace ``name``, here and now, and return its row.
 
-    ``owner`` is told what concerns it; with None, every admin is. An empty remote is accepted. Each
-    git command may take ``ACW_GIT_TIMEOUT``.
+    ``owner`` is told what concerns it; with None, every admin is. An empty remote is accepted. It may
+    take ``ACW_CLONE_TIMEOUT``; ``tell`` is told how far it is.
 
     Must not be called in a transaction that may still be rolled back: the clone would stay.
-    Raises :class:`~workspaces.exceptions.InvalidName`, ``RefusedUrl``, ``NameTaken`` and ``GitError``;
+    Raises :class:`~workspaces.exceptions.InvalidName`, ``RefusedUrl``, ``NameTaken``, ``RemoteBusy`` and ``GitError``;
     then nothing is left behind.
     """
+    _check(name, url)
+    with transaction.atomic(durable=True):
+        workspace = _insert(name, url, owner)
+    try:
+        cloning.make(workspace, stop=stop, tell=tell)
+    except BaseException:
+        Workspace.objects.filter(
+            pk=workspace.pk, state=Workspace.State.CLONING
+        ).delete()
+        raise
+    workspace.refresh_from_db()
+    return workspace
+
+
+def _check(name: str, url: str) -> None:
     directory = paths.workspace_directory(name)
     remotes.parse(url)
-    _sweep()
+    cloning.sweep()
     if Workspace.objects.filter(name=name).exists():
         raise NameTaken(f"there is a workspace {name!r} already; choose another name")
     if os.path.lexists(directory):
         raise NameTaken(
             f"{directory} is there, and no workspace has it: move it away, or choose another name"
         )
-    with _prepared(directory) as unfinished:
-        repository = Repository(unfinished)
-        repository.create(url)
-        repository.fetch(url, timeout=None, stop=stop)
-        default_branch = repository.find_default_branch(url, stop=stop)
-        with transaction.atomic(durable=True):
-            workspace = _insert(
+
+
+def _insert(name: str, url: str, owner: AbstractBaseUser | None) -> Workspace:
+    path = paths.repository_path(paths.workspace_directory(name))
+    try:
+        with transaction.atomic():
+            workspace = Workspace.objects.create(
                 name=name,
                 url=url,
                 host=hosts.this_host(),
-                path=str(paths.repository_path(directory)),
-                owner=owner,
-                default_branch=default_branch,
+                path=str(path),
+                owner_id=None if owner is None else owner.pk,
+                state=Workspace.State.CLONING,
             )
-            os.rename(unfinished, directory)
-    paths.disposable_mark(directory).unlink(missing_ok=True)
-    workspace.refresh_from_db()
-    log.info(
-        LogEvent.WORKSPACE_ADDED,
-        extra={"workspace": name, "workspace_id": workspace.pk},
-    )
-    return workspace
+            workspace.refresh_from_db()
+            return workspace
+    except IntegrityError:
+        raise NameTaken(
+            f"a workspace {name!r} was added meanwhile; choose another name"
+        ) from None
 
 
 def remove_workspace(
     workspace: Workspace, *, discard_work: bool = False, stop: Stop | None = None
 ) -> None:
-    """Remove the workspace, its worktrees and its clone.
+    """Remove the workspace, its worktrees, its archives and its clone.
 
-    Refused while a worktree is held, and, unless ``discard_work``, while a worktree or a branch has
+    Refused while a worktree is held, and, unless ``discard_work``, while a worktree, a branch or an archive has
     work that is nowhere else: :class:`~workspaces.exceptions.WorkspaceInUse` names it. Also
     raises ``WrongHost``, ``OutsideDataDirectory``, ``RepositoryBusy`` and ``GitError``. A clone that is gone
-    from the disk already is no error.
+    from the disk already is no error, and neither is one that is being made: that is ended.
     """
     hosts.check(workspace)
     directory = paths.own_directory(workspace)
+    if _removed_unmade(workspace):
+        log.info(LogEvent.WORKSPACE_REMOVED, extra={"workspace": workspace.name})
+        return
     repository = Repository(directory)
     with contextlib.ExitStack() as locks:
         # Where the clone is gone there is no lock, and nothing to keep others from.
@@ -121,7 +162,7 @@ def remove_workspace(
             locks.enter_context(
                 repository.locked_for_fetch(wait=settings.ACW_GIT_TIMEOUT, stop=stop)
             )
-        if not discard_work and repository.path.is_dir():
+        if not discard_work:
             _refuse_unsaved(workspace, repository, stop=stop)
         if directory.is_dir():
             paths.disposable_mark(directory).touch()
@@ -130,42 +171,46 @@ def remove_workspace(
         except BaseException:
             paths.disposable_mark(directory).unlink(missing_ok=True)
             raise
-        _delete_directory(directory)
+        cloning.discard(directory)
+    bundles.discard_all(workspace.name)
     log.info(LogEvent.WORKSPACE_REMOVED, extra={"workspace": workspace.name})
 
 
-@contextlib.contextmanager
-def _prepared(directory: Path) -> Iterator[Path]:
-    """A directory under another name, locked, for the block to fill and rename; removed if it does not."""
-    unfinished = directory.with_name(f"{_ADDING}{secrets.token_hex(8)}")
-    unfinished.mkdir(parents=True)
-    try:
-        paths.fetch_lock_path(unfinished).touch()
-        paths.lock_path(unfinished).touch()
-        paths.disposable_mark(unfinished).touch()
-        with locking.locked(paths.lock_path(unfinished), wait=settings.ACW_GIT_TIMEOUT):
-            yield unfinished
-    finally:
-        worktrees.delete_tree(unfinished)
-
-
-def _insert(**values: object) -> Workspace:
-    try:
-        with transaction.atomic():
-            return Workspace.objects.create(**values, last_fetched_at=Now())
-    except IntegrityError:
-        raise NameTaken(
-            f"a workspace {values['name']!r} was added meanwhile; choose another name"
-        ) from None
+def _removed_unmade(workspace: Workspace) -> bool:
+    """Remove one that has no clone yet: who is making it sees that nobody wants it any more."""
+    with transaction.atomic():
+        unmade = Workspace.objects.exclude(state=Workspace.State.READY)
+        row = unmade.filter(pk=workspace.pk).select_for_update().first()
+        if row is None:
+            return False
+        row.delete()
+    cloning.sweep()
+    return True
 
 
 def _refuse_unsaved(
     workspace: Workspace, repository: Repository, *, stop: Stop | None
 ) -> None:
-    work = {
-        worktree.branch: inspection.unsaved_work(
-            repository, paths.own_worktree_path(worktree), stop=stop
+    found = [
+        f"archive {archive.pk} of worktree {archive.branch}"
+        for archive in lookup.restorable().filter(workspace=workspace)
+    ]
+    if repository.path.is_dir():
+        found += _unsaved(workspace, repository, stop=stop)
+    if found:
+        raise WorkspaceInUse(
+            f"workspace {workspace.name} has work that is nowhere else ({' | '.join(found)}): "
+            "push it, or remove the workspace with --discard-work"
         )
+
+
+def _unsaved(
+    workspace: Workspace, repository: Repository, *, stop: Stop | None
+) -> list[str]:
+    work = {
+        worktree.branch: contents.look(
+            repository, paths.own_worktree_path(worktree), measure=False, stop=stop
+        ).in_words()
         for worktree in Worktree.objects.filter(workspace=workspace)
         .exclude(state=Worktree.State.CREATING)
         .select_related("workspace")
@@ -173,12 +218,7 @@ def _refuse_unsaved(
     found = [
         f"worktree {branch}: {'; '.join(left)}" for branch, left in work.items() if left
     ]
-    found += inspection.unpushed_branches(repository, stop=stop)
-    if found:
-        raise WorkspaceInUse(
-            f"workspace {workspace.name} has work that is nowhere else ({' | '.join(found)}): "
-            "push it, or remove the workspace with --discard-work"
-        )
+    return found + contents.unpushed_branches(repository, stop=stop)
 
 
 def _delete_rows(workspace: Workspace) -> None:
@@ -191,26 +231,3 @@ def _delete_rows(workspace: Workspace) -> None:
                 f"workspace {workspace.name}: {held[0]} is held by {held[0].held_by!r}; release it first"
             )
         workspace.delete()
-
-
-def _delete_directory(directory: Path) -> None:
-    if os.path.lexists(directory):
-        # Out of the way at once: the name is free again, however long the deleting takes.
-        going = directory.with_name(f"{_REMOVING}{secrets.token_hex(8)}")
-        os.rename(directory, going)
-        worktrees.delete_tree(going)
-
-
-def _sweep() -> None:
-    """Delete what interrupted calls have left."""
-    for going in paths.workspaces_directory().glob(f"{_REMOVING}*"):
-        with contextlib.suppress(FileNotFoundError):  # another sweep is at it
-            worktrees.delete_tree(going)
-    for mark in paths.workspaces_directory().glob("*/disposable"):
-        # Whoever is adding or removing it holds its lock.
-        with (
-            contextlib.suppress(CloneMissing, RepositoryBusy),
-            locking.locked(paths.lock_path(mark.parent), wait=dt.timedelta(0)),
-        ):
-            if not Workspace.objects.filter(name=mark.parent.name).exists():
-                _delete_directory(mark.parent)

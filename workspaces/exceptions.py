@@ -3,6 +3,7 @@
 WorkspacesError
 ├── InvalidName              a workspace's or branch's name is refused
 ├── RefusedUrl               a remote's URL is refused
+├── InvalidLease             no hold can last so long
 ├── WorkspaceError           something about a workspace as a whole
 │   ├── NameTaken            another workspace has the name
 │   ├── UnknownWorkspace     there is no such workspace
@@ -11,6 +12,7 @@ WorkspacesError
 │   ├── CloneMissing         its clone is not on the disk
 │   ├── EmptyRepository      the remote has no commit yet
 │   ├── RepositoryBusy       its lock was not free in time; try again later
+│   ├── RemoteBusy           ACW_GIT_HOST_LIMIT fetches are under way from its remote's host; try again soon
 │   ├── NotCloned            its clone is still being made, or could not be made
 │   ├── ConfigTampered       its clone's configuration has keys that nobody approved
 │   └── QuotaExceeded        it takes more space than ACW_WORKSPACE_HARD_LIMIT
@@ -36,6 +38,7 @@ WorkspacesError
     ├── GitFailed            it ended with another exit status
     ├── GitTimeout           it took longer than allowed, and was ended
     ├── GitStopped           the caller wanted to stop, and it was ended
+    ├── GitDamaged           it did it, and complained of damaged objects
     └── GitOutputTooLarge    it wrote more than is read, and was ended
 """
 
@@ -52,6 +55,10 @@ class InvalidName(WorkspacesError, ValueError):
 
 class RefusedUrl(WorkspacesError, ValueError):
     """A remote's URL is refused; the message says why and what to give instead."""
+
+
+class InvalidLease(WorkspacesError, ValueError):
+    """A lease is refused; the message says how long one can be."""
 
 
 class WorkspaceError(WorkspacesError):
@@ -84,6 +91,10 @@ class EmptyRepository(WorkspaceError):
 
 class RepositoryBusy(WorkspaceError):
     """The repository's lock was not free in time; try again later."""
+
+
+class RemoteBusy(WorkspaceError):
+    """As many fetches as ``ACW_GIT_HOST_LIMIT`` allows are under way from its remote's host; try again soon."""
 
 
 class NotCloned(WorkspaceError):
@@ -198,6 +209,10 @@ class GitTimeout(GitError):
 
 class GitStopped(GitError):
     """The caller wanted to stop; its whole process group was ended."""
+
+
+class GitDamaged(GitError):
+    """It did what it was asked, and complained of damaged objects: those that came may not be whole."""
 
 
 class GitOutputTooLarge(GitError):

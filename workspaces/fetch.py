@@ -1,42 +1,73 @@
-"""Fetching one workspace, and telling when that begins to fail and when it works again."""
+"""Fetching workspaces: one, or all of one remote with a single look at it."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from notify.dispatch import Event, dispatch
-from notify.links import admin_page
-from notify.recipients import owner_or_admins
-from workspaces import fetch_rows, hosts, paths, remotes, topics
-from workspaces.events import LogEvent
+from workspaces import hosts, paths, readiness, remotes, seal
 from workspaces.exceptions import (
     CloneMissing,
+    ConfigTampered,
     GitError,
     GitStopped,
     OutsideDataDirectory,
     RefusedUrl,
+    RepositoryBusy,
 )
+from workspaces.failures import Failure, classify
+from workspaces.fetching import (
+    default_branches,
+    fetch_outcomes,
+    fetch_schedule,
+    healing,
+    slots,
+)
+from workspaces.fetching.fetch_rows import Candidate
 from workspaces.models import Workspace
+from workspaces.plumbing import stale_locks
 from workspaces.repository import Repository, Stop
 
-log = logging.getLogger(__name__)
-
 LOCK_WAIT = dt.timedelta(seconds=10)
+_SHORT_WAIT = dt.timedelta(seconds=1)
 
-_FAILURES = (GitError, CloneMissing, OutsideDataDirectory, RefusedUrl)
+_FAILURES = (
+    GitError,
+    CloneMissing,
+    ConfigTampered,
+    OutsideDataDirectory,
+    RefusedUrl,
+    OSError,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
-    """``changed``: how many of the remote's branches came, moved or went; ``error``: "" or why it failed."""
+    """``changed``: how many of the remote's branches came, moved or went; ``error``: "" or why it failed, and ``failure`` how.
+
+    ``again_soon``: it was no more than a lock that somebody had.
+    """
 
     changed: int = 0
     error: str = ""
+    failure: Failure | None = None
+    again_soon: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class _Round:
+    """What fetches of one remote have in common. ``source`` is the first that worked, whose lock is held on."""
+
+    timeout: dt.timedelta | None
+    stop: Stop | None
+    next_in: dt.timedelta
+    source: Repository | None = None
+    default_branch: str | None = None
 
 
 def fetch_workspace(
@@ -49,125 +80,162 @@ def fetch_workspace(
 
     Takes ``timeout`` at most (and at most ``ACW_GIT_TIMEOUT``) for each git command. Fetching is no use of
     the worktrees. Raises :class:`~workspaces.exceptions.RepositoryBusy` where another fetch does not
-    end soon, ``GitStopped`` when ``stop`` says so, and ``WrongHost``; none of these is recorded.
+    end soon, ``RemoteBusy`` where there are many from its remote's host, ``GitStopped`` when ``stop`` says so, ``NotCloned``
+    and ``WrongHost``; none of these is recorded.
     """
+    readiness.check_ready(workspace)
+    branches = workspace.worktrees.values_list("branch", flat=True)
+    candidate = Candidate(workspace=workspace, branches=tuple(branches))
+    (fetched,) = fetch_together([candidate], timeout=timeout, stop=stop)
+    return fetched
+
+
+def fetch_together(
+    candidates: Sequence[Candidate],
+    *,
+    timeout: dt.timedelta | None = None,
+    stop: Stop | None = None,
+) -> list[Fetched]:
+    """Fetch workspaces of one remote and record how it went with each; the remote is asked once, for the first that works.
+
+    The others take what that one has. Where it is the remote that fails, it has failed all of them. Raises like
+    :func:`fetch_workspace`: ``RepositoryBusy`` when all the others are done.
+    """
+    fetches = _Round(timeout=timeout, stop=stop, next_in=fetch_schedule.after_success())
+    done: list[Fetched] = []
+    busy: RepositoryBusy | None = None
+    with contextlib.ExitStack() as held:
+        for number, candidate in enumerate(candidates):
+            alone = fetches.source is None
+            try:
+                with contextlib.ExitStack() as locks:
+                    fetched = _fetch_one(candidate, fetches, locks)
+                    if alone and fetches.source is not None:
+                        held.push(locks.pop_all())
+            except RepositoryBusy as error:
+                busy = error
+                continue
+            done.append(fetched)
+            if alone and fetched.failure in fetch_schedule.OF_THE_REMOTE:
+                done += [
+                    _failed(other.workspace, fetched.failure, fetched.error)
+                    for other in candidates[number + 1 :]
+                ]
+                break
+    if busy is not None:
+        raise busy
+    return done
+
+
+def _fetch_one(
+    candidate: Candidate, fetches: _Round, locks: contextlib.ExitStack
+) -> Fetched:
+    workspace = candidate.workspace
     hosts.check(workspace)
     try:
-        changed, default_branch = _fetch(workspace, timeout=timeout, stop=stop)
+        remotes.parse(workspace.url)  # what is allowed may have changed since
+        repository = Repository(paths.own_directory(workspace))
+        # Who has another's lock already waits for none for long: the other may want that one.
+        wait = LOCK_WAIT if fetches.source is None else _SHORT_WAIT
+        locks.enter_context(repository.locked_for_fetch(wait=wait, stop=fetches.stop))
+        seal.check(workspace, repository)
+        changed, default_branch = _update(candidate, repository, fetches)
     except GitStopped:
         raise
     except _FAILURES as error:
-        _record_failure(workspace.pk, str(error))
-        return Fetched(error=str(error))
-    _record_success(workspace, default_branch=default_branch, changed=changed)
+        return _failed(workspace, classify(error), _said(error))
+    if fetches.source is None:
+        fetches.source = repository
+        if default_branch != workspace.default_branch:
+            fetches.default_branch = default_branch
+    fetch_outcomes.record_success(
+        workspace,
+        default_branch=default_branch,
+        changed=changed,
+        next_in=fetches.next_in,
+    )
     return Fetched(changed=changed)
 
 
-def _fetch(
-    workspace: Workspace, *, timeout: dt.timedelta | None, stop: Stop | None
+def _update(
+    candidate: Candidate, repository: Repository, fetches: _Round
 ) -> tuple[int, str]:
-    remotes.parse(workspace.url)  # what is allowed may have changed since it was added
-    repository = Repository(paths.own_directory(workspace))
-    with repository.locked_for_fetch(wait=LOCK_WAIT, stop=stop):
-        changed = repository.fetch(workspace.url, timeout=timeout, stop=stop)
-        default_branch = workspace.default_branch
-        # Renamed or deleted on the remote, or it was empty until now.
-        if not default_branch or not repository.has_remote_branch(default_branch):
-            default_branch = repository.find_default_branch(
-                workspace.url, timeout=timeout, stop=stop
-            )
+    """Bring the clone up to date; how many branches changed, and the default branch."""
+    workspace, wanted = candidate.workspace, set(candidate.branches)
+    # Most have no worktrees, and nothing to compare.
+    before = default_branches.branches_of(repository) & wanted if wanted else set()
+    changed = _mended(workspace, repository, fetches)
+    if wanted:
+        after = default_branches.branches_of(repository) & wanted
+        fetch_outcomes.record_upstreams(workspace, gone=before - after, there=after)
+    default_branch = default_branches.follow(
+        repository,
+        workspace.url,
+        before=workspace.default_branch,
+        known=fetches.default_branch,
+        timeout=fetches.timeout,
+        stop=fetches.stop,
+    )
     return changed, default_branch
 
 
-def _locked_row(workspace_id: int) -> Workspace | None:
-    rows = Workspace.objects.select_for_update(of=("self",)).select_related("owner")
-    return rows.filter(pk=workspace_id).first()
+def _mended(workspace: Workspace, repository: Repository, fetches: _Round) -> int:
+    """Fetch, and once more where what was in the way could be put right."""
+    source = fetches.source
+
+    def get() -> int:
+        if source is not None:
+            return repository.take_from(
+                source, timeout=fetches.timeout, stop=fetches.stop
+            )
+        return _from_remote(workspace, repository.fetch, fetches)
+
+    try:
+        return get()
+    except GitStopped:
+        raise
+    except GitError as error:
+        failure, said = classify(error), error.stderr
+        if failure is Failure.LOCK:
+            # Not at the first time: whoever has it is most likely done by the next.
+            again = workspace.fetch_problem == Failure.LOCK
+            if again and stale_locks.remove_named(repository, said):
+                return get()
+        elif failure is Failure.CORRUPT and _claim_healing(workspace):
+
+            def heal(
+                url: str, *, timeout: dt.timedelta | None, stop: Stop | None
+            ) -> int:
+                return healing.heal(repository, url, said, timeout=timeout, stop=stop)
+
+            return _from_remote(workspace, heal, fetches)
+        raise
 
 
-def _record_failure(workspace_id: int, error: str) -> None:
-    with transaction.atomic():
-        workspace = _locked_row(workspace_id)
-        if workspace is None:
-            return
-        turned = workspace.failing_since is None
-        changes = {"failing_since": Now()} if turned else {}
-        Workspace.objects.filter(pk=workspace_id).update(
-            last_fetch_error=error, **changes
-        )
-        if turned:
-            dispatch(_failed_event(workspace, error))
-    log.warning(
-        LogEvent.WORKSPACE_FETCH_FAILED,
-        extra={
-            "workspace_id": workspace_id,
-            "workspace": workspace.name,
-            "error": error,
-        },
+def _from_remote(
+    workspace: Workspace, fetch: Callable[..., int], fetches: _Round
+) -> int:
+    with slots.taken(workspace.url):
+        return fetch(workspace.url, timeout=fetches.timeout, stop=fetches.stop)
+
+
+def _claim_healing(workspace: Workspace) -> bool:
+    """Whether it was not tried since the last fetch that worked; it is from now on."""
+    untried = Q(healed_at=None) | Q(healed_at__lt=F("last_fetched_at"))
+    rows = Workspace.objects.filter(untried, pk=workspace.pk)
+    return bool(rows.update(healed_at=Now()))
+
+
+def _failed(workspace: Workspace, failure: Failure, error: str) -> Fetched:
+    failures = fetch_outcomes.record_failure(workspace.pk, failure=failure, error=error)
+    return Fetched(
+        error=error,
+        failure=failure,
+        again_soon=fetch_schedule.is_retried_soon(failure, failures),
     )
 
 
-def _record_success(workspace: Workspace, *, default_branch: str, changed: int) -> None:
-    # Most often nothing has turned, and this is all.
-    recorded = fetch_rows.record_fetched(workspace.pk, default_branch=default_branch)
-    recovered = not recorded and _record_recovery(
-        workspace.pk, default_branch=default_branch
-    )
-    if not (recorded or recovered):
-        return
-    facts = {"workspace_id": workspace.pk, "workspace": workspace.name}
-    log.info(LogEvent.WORKSPACE_FETCHED, extra={**facts, "changed_branches": changed})
-    if recovered:
-        log.info(LogEvent.WORKSPACE_RECOVERED, extra=facts)
-
-
-def _record_recovery(workspace_id: int, *, default_branch: str) -> bool:
-    """Record that it is fetched again and tell; False where the row is gone."""
-    with transaction.atomic():
-        workspace = _locked_row(workspace_id)
-        if workspace is None:
-            return False
-        Workspace.objects.filter(pk=workspace_id).update(
-            last_fetched_at=Now(),
-            failing_since=None,
-            last_fetch_error="",
-            default_branch=default_branch,
-        )
-        if workspace.failing_since is not None:
-            dispatch(_recovered_event(workspace, workspace.failing_since))
-    return True
-
-
-def _failed_event(workspace: Workspace, error: str) -> Event:
-    return Event(
-        topic=topics.SYNC_FAILED.name,
-        recipients=owner_or_admins(workspace.owner),
-        title=f"Workspace {workspace.name} cannot be fetched",
-        body=(
-            f"{error}\n\nIt is tried again at every interval; you are told when it works. "
-            "Until then the workspace keeps what it had at the last fetch."
-        ),
-        data={
-            "url": admin_page(workspace),
-            "workspace_id": workspace.pk,
-            "workspace": workspace.name,
-            "host": workspace.host,
-            "remote": workspace.url,
-            "error": error,
-        },
-    )
-
-
-def _recovered_event(workspace: Workspace, since: dt.datetime) -> Event:
-    return Event(
-        topic=topics.SYNC_RECOVERED.name,
-        recipients=owner_or_admins(workspace.owner),
-        title=f"Workspace {workspace.name} is fetched again",
-        body=f"It had been failing since {since:%Y-%m-%d %H:%M %Z}.",
-        data={
-            "url": admin_page(workspace),
-            "workspace_id": workspace.pk,
-            "workspace": workspace.name,
-            "host": workspace.host,
-            "failing_since": since.isoformat(),
-        },
-    )
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror or 'input/output error'}: {error.filename or 'the data directory'}"
+    return str(error)

@@ -1,9 +1,10 @@
 """Running git: the only module of this app that starts a process.
 
-Commands are argument lists. Nothing of the server's environment reaches git but what is named in
-``_PASSED_ON``: no ``GIT_*``, no agents' helpers, no prompts, no terminal. What a repository's own
-configuration could make git execute is overridden, except filters, which have to be named: see
-:func:`workspaces.repository.Repository.run`. Callers put ``--`` before anything that a user named.
+Commands are argument lists. Nothing of the server's environment reaches git but what
+:mod:`workspaces.plumbing.git_environment` names: no ``GIT_*``, no agents' helpers, no prompts, no terminal. What a repository's
+own configuration could make git execute is overridden, except filters, which have to be named: see
+:func:`workspaces.repository.without_filters`. Callers put ``--`` before anything that a user named, and parse what is
+printed as bytes that NUL ends.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import contextlib
 import datetime as dt
 import os
 import re
+import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 
-from jobs.redaction import redact
 from workspaces.exceptions import (
     GitError,
     GitFailed,
@@ -29,74 +32,23 @@ from workspaces.exceptions import (
     GitStopped,
     GitTimeout,
 )
-from workspaces.supervision import STDOUT_MOST, Captured, Ending, supervise
+from workspaces.plumbing import git_environment, presentable
+from workspaces.plumbing.progress import Progress
+from workspaces.plumbing.supervision import STDOUT_MOST, Captured, Ending, supervise
 
 OLDEST_VERSION = (2, 31)
 """The first that takes configuration from the environment (``GIT_CONFIG_COUNT``)."""
 
-# An operator's, and needed to reach remotes; an agent cannot change the server's environment.
-_PASSED_ON = (
-    "PATH",
-    "SSH_AUTH_SOCK",
-    *(f"{name}_PROXY" for name in ("HTTP", "HTTPS", "ALL", "NO")),
-    *(f"{name}_proxy" for name in ("http", "https", "all", "no")),
-)
-_SSH = (
-    "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=15"
-    " -oServerAliveInterval=15 -oServerAliveCountMax=2"
-)
-_ENVIRONMENT = {
-    # No directory: nothing of the service account's own (.netrc, .gitconfig) is read.
-    "HOME": os.devnull,
-    "XDG_CONFIG_HOME": os.devnull,
-    # LANGUAGE beats LC_ALL where it is set.
-    "LC_ALL": "C",
-    "LANGUAGE": "C",
-    "TZ": "UTC",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    # Answers every question for a credential with nothing, so that it fails at once.
-    "GIT_ASKPASS": "true",
-    "SSH_ASKPASS": "true",
-    "SSH_ASKPASS_REQUIRE": "force",
-    "GIT_SSH_COMMAND": _SSH,
-    "GIT_SSH_VARIANT": "ssh",
-    "GIT_OPTIONAL_LOCKS": "0",
-    # Beats core.gitProxy, a command.
-    "GIT_PROXY_COMMAND": "",
-    "GIT_EDITOR": "false",
-    "GIT_SEQUENCE_EDITOR": "false",
-    "GIT_PAGER": "cat",
-    "GIT_LFS_SKIP_SMUDGE": "1",
-    "GIT_NO_LAZY_FETCH": "1",
+LONGEST = {
+    "ls-remote": dt.timedelta(seconds=30),
+    "status": dt.timedelta(seconds=20),
+    "worktree": dt.timedelta(seconds=60),
 }
-_CONFIGURATION = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "core.alternateRefsCommand": "true",
-    "core.quotePath": "false",
-    "credential.helper": "",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "commit.gpgSign": "false",
-    "log.showSignature": "false",
-    "submodule.recurse": "false",
-    "fetch.recurseSubmodules": "false",
-    "protocol.ext.allow": "never",
-    "http.sslVerify": "true",
-    "http.saveCookies": "false",
-    # Below 1,000 bytes a second for 30 seconds, a transfer has died.
-    "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "30",
-    "advice.detachedHead": "false",
-    "init.defaultBranch": "main",
-}
-# Also the marks that turn the direction of writing round.
-_CONTROL = re.compile(
-    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+"""What commands may take that are quick unless something is wrong, where that is less than ``ACW_GIT_TIMEOUT``."""
+
 _REAP_WAIT = 5.0
+# What surely fits into a pipe that nobody reads from yet.
+_PIPE_MOST = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,38 +66,67 @@ def run(
     cwd: Path | None = None,
     git_dir: Path | None = None,
     work_tree: Path | None = None,
+    objects: Path | None = None,
     config: Mapping[str, str] | None = None,
+    protocols: Sequence[str] | None = None,
+    configured: bool = False,
+    stdin: bytes | Path | None = None,
+    largest_file: int | None = None,
     timeout: dt.timedelta | None = None,
+    longest: dt.timedelta | None = None,
     stop: Callable[[], bool] | None = None,
+    progress: Callable[[str], None] | None = None,
     accept: Collection[int] = (0,),
     most: int = STDOUT_MOST,
 ) -> Result:
     """Run ``git *arguments`` and return what it wrote; ``arguments[0]`` is the subcommand.
 
     It runs in ``cwd`` (default: the root directory), on the repository ``git_dir`` with the files in
-    ``work_tree``, or on the one that ``cwd`` is in. ``config`` adds configuration for this command.
-    It may take ``timeout``, at most and by default ``ACW_GIT_TIMEOUT``; ``stop`` is asked several
-    times a second whether to end early. Exit statuses in ``accept`` are no error. ``most`` bytes of
-    its standard output are read.
+    ``work_tree``, or on the one that ``cwd`` is in. ``objects`` is where its objects are instead of the repository's
+    own place. ``config`` adds configuration for this command; ``protocols`` take the place of ``ACW_GIT_PROTOCOLS``.
+    ``configured`` says that the repository is ours and has our configuration in its own.
+    ``stdin`` is what it reads, or the file with it; without, there is nothing to read. No file that it writes may exceed
+    ``largest_file`` bytes: from its first one on where it reads a short ``stdin`` before it writes, and on Linux only.
+
+    It may take ``timeout``, at most and by default ``longest``, which is ``ACW_GIT_TIMEOUT`` or what :data:`LONGEST` has
+    for the subcommand; ``stop`` is asked several times a second whether to end early. ``progress`` is told the newest of
+    the lines that it writes on stderr, now and then. Exit statuses in ``accept`` are no error. ``most`` bytes of its
+    standard output are read.
 
     Raises :class:`~workspaces.exceptions.GitFailed`, ``GitTimeout``, ``GitStopped``,
     ``GitOutputTooLarge`` or ``GitMissing``. However it ends, no process of its group is left.
     """
     verb = arguments[0]
-    limit = settings.ACW_GIT_TIMEOUT
-    timeout = limit if timeout is None else min(timeout, limit)
+    limit = settings.ACW_GIT_TIMEOUT if longest is None else longest
+    quick = min(limit, LONGEST.get(verb, limit))
+    timeout = quick if timeout is None else min(timeout, quick)
     command = [*_location(git_dir, work_tree), *arguments]
     directories = [path for path in (cwd, git_dir, work_tree) if path is not None]
-    environment = _environment(directories, config or {})
+    environment = git_environment.build(
+        directories,
+        config=config or {},
+        objects=objects,
+        protocols=protocols,
+        configured=configured,
+    )
     # A quick one would have ended before anybody asked. Where no time is left, that is what is told.
     if timeout and stop is not None and stop():
         raise GitStopped(verb, "was not begun, since the caller stops")
-    process = _start(verb, command, cwd=cwd, environment=environment)
-    captured = _watch(process, timeout=timeout, stop=stop, most=most)
-    stderr = _presentable(captured.stderr)
+    with _given(verb, stdin) as (given, written):
+        process = _start(verb, command, cwd=cwd, environment=environment, stdin=given)
+    captured = _watch(
+        process,
+        written=written,
+        largest_file=largest_file,
+        timeout=timeout,
+        stop=stop,
+        progress=progress,
+        most=most,
+    )
+    stderr = presentable.stderr(captured.stderr, secrets=git_environment.secrets())
     match captured.ending:
         case Ending.TIMEOUT:
-            of = " (ACW_GIT_TIMEOUT)" if timeout == limit else ""
+            of = " (ACW_GIT_TIMEOUT)" if timeout == settings.ACW_GIT_TIMEOUT else ""
             said = f"took longer than {timeout}{of} and was ended"
             raise GitTimeout(verb, said, stderr=stderr)
         case Ending.STOPPED:
@@ -171,12 +152,37 @@ def _location(git_dir: Path | None, work_tree: Path | None) -> list[str]:
     return [f"{option}={path}" for option, path in options.items() if path is not None]
 
 
+@contextlib.contextmanager
+def _given(
+    verb: str, stdin: bytes | Path | None
+) -> Iterator[tuple[int | IO[bytes], bytes]]:
+    """What the process gets as its standard input, and what is still to be written there once it runs."""
+    if stdin is None:
+        yield subprocess.DEVNULL, b""
+    elif isinstance(stdin, Path):
+        try:
+            opened = stdin.open("rb")
+        except OSError as error:
+            raise GitError(verb, f"cannot run: {error}") from None
+        with opened:
+            yield opened, b""
+    elif len(stdin) <= _PIPE_MOST:
+        yield subprocess.PIPE, stdin
+    else:
+        # A file is never waited for, whoever reads how much of it.
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            yield file, b""
+
+
 def _start(
     verb: str,
     command: Sequence[str],
     *,
     cwd: Path | None,
     environment: Mapping[str, str],
+    stdin: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
     program = shutil.which("git")
     if program is None:
@@ -186,7 +192,7 @@ def _start(
             [program, *command],
             cwd=cwd or "/",
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A session of its own: a group to end as a whole, and no terminal to ask on.
@@ -199,8 +205,11 @@ def _start(
 def _watch(
     process: subprocess.Popen[bytes],
     *,
+    written: bytes,
+    largest_file: int | None,
     timeout: dt.timedelta,
     stop: Callable[[], bool] | None,
+    progress: Callable[[str], None] | None,
     most: int,
 ) -> Captured:
     assert process.stdout is not None  # noqa: S101 (both were opened as pipes)
@@ -211,15 +220,32 @@ def _watch(
                 group=process.pid,
                 stdout=process.stdout.fileno(),
                 stderr=process.stderr.fileno(),
+                begin=lambda: _let_begin(process, written, largest_file),
                 exited=lambda: _has_exited(process),
                 timeout=timeout.total_seconds(),
                 stop=stop,
                 most=most,
+                heard=None if progress is None else Progress(progress),
             )
         finally:
             # One that not even SIGKILL ends hangs in the kernel, on a disk or network mount that is gone.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_REAP_WAIT)
+
+
+def _let_begin(
+    process: subprocess.Popen[bytes], written: bytes, largest_file: int | None
+) -> None:
+    # Set from here: code between fork and exec is not safe where there are threads, and a program that sets it costs as much
+    # as git itself. What git starts has the limit too, since it waits for its input before it starts anything.
+    if largest_file is not None and hasattr(resource, "prlimit"):
+        with contextlib.suppress(ProcessLookupError):
+            limits = (largest_file, largest_file)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
+    if process.stdin is not None:
+        # One that has ended already has said why.
+        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(written)
 
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:
@@ -228,39 +254,3 @@ def _has_exited(process: subprocess.Popen[bytes]) -> bool:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
     return process.poll() is not None
-
-
-def _environment(
-    directories: Sequence[Path], config: Mapping[str, str]
-) -> dict[str, str]:
-    """The whole environment of git; configuration goes this way, since any key can."""
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    environment |= _ENVIRONMENT
-    environment["GIT_ALLOW_PROTOCOL"] = ":".join(settings.ACW_GIT_PROTOCOLS)
-    # Exactly these directories may belong to another user, never all ("*").
-    pairs = [
-        *config.items(),
-        *(("safe.directory", str(directory)) for directory in directories),
-    ]
-    environment |= _as_environment(pairs, begin=len(_CONFIGURATION))
-    environment["GIT_CONFIG_COUNT"] = str(len(_CONFIGURATION) + len(pairs))
-    return environment
-
-
-def _as_environment(
-    pairs: Iterable[tuple[str, str]], *, begin: int = 0
-) -> dict[str, str]:
-    """Configuration as git takes it from its environment, numbered from ``begin``."""
-    numbered = {}
-    for n, (key, value) in enumerate(pairs, begin):
-        numbered[f"GIT_CONFIG_KEY_{n}"] = key
-        numbered[f"GIT_CONFIG_VALUE_{n}"] = value
-    return numbered
-
-
-_ENVIRONMENT |= _as_environment(_CONFIGURATION.items())
-
-
-def _presentable(stderr: bytes) -> str:
-    text = stderr.decode(errors="replace").replace("\r", "\n")
-    return redact(_CONTROL.sub(" ", text))

@@ -3,75 +3,32 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
-from workspaces import cleanup, fetch_rows, hosts, prune
-from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
-from workspaces.fetch import fetch_workspace
+from workspaces.archiving import (
+    handlers as archive_handlers,  # noqa: F401 (registers its handler)
+)
+from workspaces.interruptions import interruptible
 from workspaces.job_types import (
     CLEAN_UP,
-    FETCH,
-    PRUNE,
     CleanUpPayload,
-    FetchPayload,
-    PrunePayload,
 )
-
-BUSY_DELAY = dt.timedelta(seconds=30)
-
-
-@job_handler(FETCH)
-def fetch(context: JobContext, payload: FetchPayload) -> None:
-    """Fetch one workspace, if it is still idle.
-
-    A fetch that fails completes the job: the failure is recorded with the workspace and told, and
-    the next try is the next tick's. Retries on top of those would only ask a remote that is down more often,
-    and leave a dead job for each outage. The attempts are for what else may happen, such as
-    a worker that is killed.
-    """
-    workspace = fetch_rows.find_idle(payload.workspace_id)
-    if workspace is not None:
-        with _interruptible(context):
-            fetch_workspace(
-                workspace, timeout=context.remaining, stop=lambda: context.should_stop
-            )
-
-
-@job_handler(PRUNE)
-def prune_worktree(context: JobContext, payload: PrunePayload) -> None:
-    """Prune one worktree, if it is still due."""
-    with _interruptible(context):
-        prune.prune_worktree(payload.worktree_id, stop=lambda: context.should_stop)
+from workspaces.storing import cleanup, storage
+from workspaces.upkeep import handlers  # noqa: F401 (registers its handlers)
 
 
 @job_handler(CLEAN_UP)
 def clean_up(context: JobContext, payload: CleanUpPayload) -> None:
-    """Remove the attachments on this host's disk that nobody needs any more."""
-    if payload.host != hosts.this_host():
+    """Remove the attachments in the storage that this host reaches that nobody needs any more."""
+    if payload.host != storage.home():
         raise Permanent(
-            f"the job is for host {payload.host!r}, and this is {hosts.this_host()!r}"
+            f"the job is for the attachments of host {payload.host!r}, and this one reaches those of "
+            f"{storage.home()!r} (ACW_HOST, ACW_ATTACHMENT_STORAGE)"
         )
-    with _interruptible(context):
+    with interruptible(context):
         cleanup.clean_up(stop=lambda: context.should_stop)
     if context.should_stop:  # it may have ended early
         context.check_lease()
         raise Snooze(dt.timedelta(0), "the worker stops")
-
-
-@contextmanager
-def _interruptible(context: JobContext) -> Iterator[None]:
-    """What the work's own exceptions mean to the queue."""
-    try:
-        yield
-    except RepositoryBusy as error:
-        raise Snooze(BUSY_DELAY, str(error)) from error
-    except GitStopped as error:
-        context.check_lease()
-        # The worker is going down: the next one begins anew, and no attempt is used up.
-        raise Snooze(dt.timedelta(0), str(error)) from error
-    except WrongHost as error:
-        raise Permanent(str(error)) from error

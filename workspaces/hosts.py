@@ -18,6 +18,12 @@ def queue_of(host: str) -> str:
     return f"host:{host}"
 
 
+def check_host(host: str) -> None:
+    """Raise :class:`~workspaces.exceptions.WrongHost` where this is another host."""
+    if host != this_host():
+        raise WrongHost(f"this is host {this_host()!r} (ACW_HOST), not {host!r}")
+
+
 def check(workspace: Workspace) -> None:
     """Raise :class:`~workspaces.exceptions.WrongHost` where the clone lies on another host."""
     if workspace.host != this_host():

@@ -5,13 +5,14 @@ Each goes to the queue of the host that has the disk, and is there once at a tim
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from hashlib import sha256
 
 from jobs.enqueue import NewJob
 from jobs.models import Priority
 from workspaces import hosts
-from workspaces.models import Workspace, Worktree
+from workspaces.models import Workspace, Worktree, WorktreeArchive
 
 FETCH = "workspace.fetch"
 PRUNE = "worktree.prune"
@@ -26,6 +27,8 @@ RESTORE = "worktree.restore"
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchPayload:
     workspace_id: int
+    # With the others of its remote, and not where that has been done since.
+    when_due: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +37,39 @@ class PrunePayload:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ArchivePayload:
+    worktree_id: int
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CleanUpPayload:
     host: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RestorePayload:
+    worktree_id: int
+    actor: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReconcilePayload:
+    host: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MaintainPayload:
+    workspace_id: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClonePayload:
+    workspace_id: int
+
+
 def fetch(workspace: Workspace, *, priority: Priority | None = None) -> NewJob:
-    """A fetch of the workspace."""
+    """A fetch of the workspace, due or not."""
     return NewJob(
         type=FETCH,
         payload=FetchPayload(workspace_id=workspace.pk),
@@ -50,8 +80,34 @@ def fetch(workspace: Workspace, *, priority: Priority | None = None) -> NewJob:
     )
 
 
+def fetch_when_due(
+    workspace: Workspace, *, run_at: dt.datetime | None = None
+) -> NewJob:
+    """A fetch of all workspaces of this one's remote and host that are due then."""
+    remote = f"{workspace.host}\n{workspace.url}"
+    return NewJob(
+        type=FETCH,
+        payload=FetchPayload(workspace_id=workspace.pk, when_due=True),
+        ref_id=str(workspace.pk),
+        unique_key=f"{FETCH}:remote:{sha256(remote.encode()).hexdigest()}",
+        queue=hosts.queue_of(workspace.host),
+        run_at=run_at,
+    )
+
+
+def clone(workspace: Workspace) -> NewJob:
+    """The making of the workspace's clone."""
+    return NewJob(
+        type=CLONE,
+        payload=ClonePayload(workspace_id=workspace.pk),
+        ref_id=str(workspace.pk),
+        unique_key=f"{CLONE}:{workspace.pk}",
+        queue=hosts.queue_of(workspace.host),
+    )
+
+
 def prune(worktree: Worktree) -> NewJob:
-    """A look at whether the worktree is to be pruned, and the pruning."""
+    """A look at whether the worktree is to be warned of or pruned, and that."""
     return NewJob(
         type=PRUNE,
         payload=PrunePayload(worktree_id=worktree.pk),
@@ -61,12 +117,59 @@ def prune(worktree: Worktree) -> NewJob:
     )
 
 
+def archive(worktree: Worktree, *, actor: str) -> NewJob:
+    """The archiving and removal of the worktree, which ``actor`` asked for."""
+    return NewJob(
+        type=ARCHIVE,
+        payload=ArchivePayload(worktree_id=worktree.pk, actor=actor),
+        ref_id=str(worktree.pk),
+        unique_key=f"{ARCHIVE}:{worktree.pk}",
+        queue=hosts.queue_of(worktree.workspace.host),
+        priority=Priority.HIGH,
+    )
+
+
 def clean_up(host: str) -> NewJob:
-    """A cleanup of the attachments on the host's disk."""
+    """A cleanup of the attachments on the host's disk; ``""``: of a storage that every host reaches."""
     return NewJob(
         type=CLEAN_UP,
         payload=CleanUpPayload(host=host),
         # A host's name may be longer than a key.
         unique_key=f"{CLEAN_UP}:{sha256(host.encode()).hexdigest()}",
+        queue=hosts.queue_of(host) if host else None,
+    )
+
+
+def reconcile(host: str) -> NewJob:
+    """A comparison of the host's rows with its disk."""
+    return NewJob(
+        type=RECONCILE,
+        payload=ReconcilePayload(host=host),
+        # A host's name may be longer than a key.
+        unique_key=f"{RECONCILE}:{sha256(host.encode()).hexdigest()}",
         queue=hosts.queue_of(host),
+    )
+
+
+def maintain(workspace: Workspace, *, run_at: dt.datetime | None = None) -> NewJob:
+    """The upkeep of the workspace's clone."""
+    return NewJob(
+        type=MAINTAIN,
+        payload=MaintainPayload(workspace_id=workspace.pk),
+        ref_id=str(workspace.pk),
+        unique_key=f"{MAINTAIN}:{workspace.pk}",
+        queue=hosts.queue_of(workspace.host),
+        run_at=run_at,
+    )
+
+
+def restore(archived: WorktreeArchive, *, actor: str) -> NewJob:
+    """The restoring of the archived worktree, which ``actor`` asked for."""
+    return NewJob(
+        type=RESTORE,
+        payload=RestorePayload(worktree_id=archived.worktree_id, actor=actor),
+        ref_id=str(archived.worktree_id),
+        unique_key=f"{RESTORE}:{archived.worktree_id}",
+        queue=hosts.queue_of(archived.workspace.host),
+        priority=Priority.HIGH,
     )

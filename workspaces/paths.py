@@ -3,16 +3,23 @@
 ::
 
     workspaces/<name>/repository.git     the clone
+    workspaces/<name>/control.git        what fetches go through; the clone's objects are its own
     workspaces/<name>/worktrees/<…>      its worktrees
     workspaces/<name>/trash/<id>         worktrees on their way out
+    workspaces/<name>/.stray/<…>         what stood where a worktree has to be, or had no row
+    workspaces/<name>/archiving          what an archive or a restoration needs for a while
     workspaces/<name>/lock               who has it locked may add and remove worktrees
     workspaces/<name>/fetch.lock         who has it locked may fetch
+    workspaces/<name>/quarantine/<…>     damaged objects, taken out of the clone
     workspaces/<name>/disposable         present: may be deleted where no row has the name
+    archives/<name>/<id>.bundle          archives that are too large for the clone
     attachments/<xx>/<uuid>              attachments' bytes
+    fetches/<host>-<n>                   locked by who fetches from the remote host
 """
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from pathlib import Path
@@ -46,6 +53,10 @@ def attachments_directory() -> Path:
     return data_directory() / "attachments"
 
 
+def slots_directory() -> Path:
+    return data_directory() / "fetches"
+
+
 def check_name(name: str) -> None:
     """Raise :class:`~workspaces.exceptions.InvalidName` where no workspace can have the name."""
     if not _NAME.fullmatch(name):
@@ -65,6 +76,11 @@ def repository_path(directory: Path) -> Path:
     return directory / "repository.git"
 
 
+def control_path(directory: Path) -> Path:
+    """The control directory; see :mod:`workspaces.plumbing.control`."""
+    return directory / "control.git"
+
+
 def lock_path(directory: Path) -> Path:
     return directory / "lock"
 
@@ -79,6 +95,24 @@ def disposable_mark(directory: Path) -> Path:
 
 def trash_path(directory: Path, worktree_id: int) -> Path:
     return directory / "trash" / str(worktree_id)
+
+
+def quarantine_path(directory: Path) -> Path:
+    return directory / "quarantine"
+
+
+def archiving_path(directory: Path) -> Path:
+    return directory / "archiving"
+
+
+def bundle_path(name: str, archive_id: int) -> Path:
+    """The file of an archive of the workspace of this name that is not kept in the clone."""
+    check_name(name)
+    return data_directory() / "archives" / name / f"{archive_id}.bundle"
+
+
+def stray_directory(directory: Path) -> Path:
+    return directory / ".stray"
 
 
 def new_worktree_path(directory: Path, branch: str) -> Path:
@@ -118,12 +152,14 @@ def own_worktree_path(worktree: Worktree) -> Path:
 
 def _refuse_links(path: Path) -> None:
     """A link on the way would let a removal empty what it points to."""
-    top = data_directory()
-    for part in (path, *path.parents):
-        if part == top:
-            return
-        if part.is_symlink():
+    # As text: every fetch asks this, and paths take longer than the disk.
+    top, part = os.fspath(data_directory()), os.fspath(path)
+    while part != top:
+        if os.path.islink(part):
             raise OutsideDataDirectory(
                 f"{part} is a symbolic link; nothing below it is touched"
             )
-    raise OutsideDataDirectory(f"{path} is not below ACW_DATA_DIR ({top})")
+        above = os.path.dirname(part)
+        if above == part:
+            raise OutsideDataDirectory(f"{path} is not below ACW_DATA_DIR ({top})")
+        part = above

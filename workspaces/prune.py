@@ -1,33 +1,42 @@
-"""Pruning: one worktree that has been idle for too long, removed or reported.
+"""Pruning: one worktree that has been idle for too long, archived and removed, or reported.
 
-A worktree with work that is nowhere else is never removed. What goes is its directory and its row; its
-branch stays in the clone. Each step can be interrupted, and the next attempt goes on from there.
+What goes is its directory and its row; its archive can be restored, and its branch stays in the clone. Each step can be
+interrupted, and the next attempt goes on from there or undoes it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-import logging
-import os
 from enum import StrEnum
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Q
 
 from notify import audit
-from notify.dispatch import Event, dispatch
-from notify.recipients import owner_or_admins
-from workspaces import holds, hosts, inspection, paths, topics, worktrees
-from workspaces.events import LogEvent
-from workspaces.exceptions import OutsideDataDirectory
-from workspaces.models import Worktree
+from workspaces import hosts, ledger, paths
+from workspaces.archiving import restoring
+from workspaces.exceptions import (
+    ArchiveError,
+    ConfigTampered,
+    NotArchivable,
+    OutsideDataDirectory,
+    UnknownWorktree,
+    WorktreeBusy,
+    WorktreeError,
+)
+from workspaces.holding import activity, aside, checkouts
+from workspaces.models import LedgerEntry, Worktree, WorktreeArchive
+from workspaces.pruning import prune_report, trash
+from workspaces.pruning.clearing import Clearing
+from workspaces.querysets import WorktreeQuerySet
 from workspaces.repository import Repository, Stop
 
-log = logging.getLogger(__name__)
-
 LOCK_WAIT = dt.timedelta(seconds=10)
+
+# What keeps a worktree where it is until somebody does something about it; what else may happen is tried again.
+KEPT_BECAUSE = (ArchiveError, ConfigTampered, OutsideDataDirectory, WorktreeBusy)
 
 
 class Outcome(StrEnum):
@@ -38,18 +47,23 @@ class Outcome(StrEnum):
     NOT_DUE = "not_due"
 
 
+def due() -> WorktreeQuerySet:
+    """The worktrees that are to be pruned now."""
+    lead = settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
+    return Worktree.objects.prunable(
+        settings.JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD,
+        warned_for=lead if settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING else None,
+    )
+
+
 def prune_worktree(worktree_id: int, *, stop: Stop | None = None) -> Outcome:
-    """Remove the worktree where it is still due, or report what keeps it.
+    """Archive and remove the worktree where it is still due, or report what keeps it.
 
     Also puts right what an interrupted creation or removal has left. Raises
     :class:`~workspaces.exceptions.RepositoryBusy`, ``WrongHost``, ``CloneMissing``, ``GitError``
     and OSError; then it stays as it was, or is finished by the next attempt.
     """
-    worktree = (
-        Worktree.objects.select_related("workspace__owner")
-        .filter(pk=worktree_id)
-        .first()
-    )
+    worktree = _find(worktree_id)
     if worktree is None:
         return Outcome.NOT_DUE
     hosts.check(worktree.workspace)
@@ -57,133 +71,171 @@ def prune_worktree(worktree_id: int, *, stop: Stop | None = None) -> Outcome:
         directory = paths.own_directory(worktree.workspace)
         path = paths.own_worktree_path(worktree)
     except OutsideDataDirectory as error:
-        return _report(worktree, str(error)) if _claim(worktree) else Outcome.NOT_DUE
+        if not _claim(due(), worktree):
+            return Outcome.NOT_DUE
+        prune_report.blocked(worktree, str(error))
+        return Outcome.BLOCKED
     repository = Repository(directory)
     with repository.locked(wait=LOCK_WAIT, stop=stop):
-        if not _claim(worktree):
-            _mend(repository, worktree, path)
+        sweep(repository, worktree.workspace_id)
+        clearing = Clearing(
+            repository=repository,
+            worktree=worktree,
+            path=path,
+            reason=WorktreeArchive.Reason.PRUNED,
+            actor=audit.SYSTEM,
+            stop=stop,
+        )
+        activity.note(repository, worktree, path)
+        if not _claim(due(), worktree):
+            mend(repository, worktree, path)
             return Outcome.NOT_DUE
-        trash = paths.trash_path(directory, worktree.pk)
+        kept = _remove(clearing)
+        return Outcome.BLOCKED if kept else Outcome.PRUNED
+
+
+def archive_worktree(
+    worktree_id: int, *, actor: str, stop: Stop | None = None
+) -> WorktreeArchive | None:
+    """Archive and remove a worktree that nobody holds now, however short a time it has been idle; return its archive.
+
+    None: nothing was left of it to archive. Raises :class:`~workspaces.exceptions.UnknownWorktree`, ``WorktreeError`` where it is
+    held, pinned or being worked on, what :func:`prune_worktree` raises, and what keeps it: ``ArchiveError``,
+    ``ConfigTampered`` and ``OutsideDataDirectory``.
+    """
+    worktree = _find(worktree_id)
+    if worktree is None:
+        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+    hosts.check(worktree.workspace)
+    path = paths.own_worktree_path(worktree)
+    repository = Repository(paths.own_directory(worktree.workspace))
+    with repository.locked(wait=settings.ACW_GIT_TIMEOUT, stop=stop):
+        if not _claim(Worktree.objects.archivable(), worktree):
+            refuse(_find(worktree_id), worktree_id)
+        clearing = Clearing(
+            repository=repository,
+            worktree=worktree,
+            path=path,
+            reason=WorktreeArchive.Reason.ASKED,
+            actor=actor,
+            stop=stop,
+        )
+        if kept := _remove(clearing):
+            raise kept
+    return WorktreeArchive.objects.filter(worktree_id=worktree_id).first()
+
+
+def refuse(worktree: Worktree | None, worktree_id: int) -> None:
+    """Raise what keeps a worktree from being archived and removed when somebody asks for it, where something does."""
+    if worktree is None:
+        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+    if worktree.held_by is not None:
+        raise WorktreeError(
+            f"{worktree} is held by {worktree.held_by!r}; release it first"
+        )
+    if worktree.pinned:
+        raise WorktreeError(f"{worktree} is pinned; unpin it first")
+    if not Worktree.objects.archivable().filter(pk=worktree.pk).exists():
+        raise WorktreeBusy(f"{worktree} is {worktree.state}; try again later")
+
+
+def mend(repository: Repository, worktree: Worktree, path: Path) -> None:
+    """Put right what an interruption has left of a worktree, or finish it; the caller has the repository's lock.
+
+    Afterwards its row is ready, or gone with its archive being there. Raises OSError.
+    """
+    now = _find(worktree.pk)
+    if now is None:
+        return
+    if now.state == Worktree.State.CREATING:
+        checkouts.discard_interrupted(repository, now)
+    elif now.state == Worktree.State.PRUNING:
+        _finish_or_undo(repository, now, path)
+    elif now.state == Worktree.State.RESTORING:
+        restoring.restore_locked(repository, now.pk, actor=audit.SYSTEM)
+
+
+def _finish_or_undo(repository: Repository, worktree: Worktree, path: Path) -> None:
+    clearing = Clearing(
+        repository=repository,
+        worktree=worktree,
+        path=path,
+        reason=WorktreeArchive.Reason.PRUNED,
+        actor=audit.SYSTEM,
+    )
+    archive, cleared = None, None
+    with contextlib.suppress(NotArchivable):
+        cleared = clearing.already_archived()
+        archive = None if cleared is None else cleared.archive
+    if cleared is not None and archive is not None:
         try:
-            reasons = _remove(repository, path, trash, stop=stop)
-        except BaseException:
-            if not os.path.lexists(trash):
-                _give_back(worktree)
-            raise
-        return _report(worktree, "; ".join(reasons)) if reasons else _pruned(worktree)
+            clearing.delete(cleared)
+        except OSError as error:
+            # Who waits for it can have it from its archive; what is left is deleted later.
+            prune_report.left_over(worktree, error)
+        prune_report.pruned(worktree, cleared, actor=archive.actor)
+        return
+    moved = trash.moved(repository, worktree.pk)
+    if moved.exists() and path.exists():
+        ledger.record(
+            LedgerEntry.Action.QUARANTINED,
+            actor=audit.SYSTEM,
+            worktree=worktree,
+            data={"moved_to": str(aside.put_aside(repository, moved))},
+        )
+    clearing.put_back()
+    _give_back(worktree)
 
 
-def _claim(worktree: Worktree) -> bool:
-    """Take it from everybody, where it is still due: an acquire since then wins.
+def _find(worktree_id: int) -> Worktree | None:
+    rows = Worktree.objects.select_related("workspace__owner")
+    return rows.filter(pk=worktree_id).first()
+
+
+def _claim(rows: WorktreeQuerySet, worktree: Worktree) -> bool:
+    """Take it from everybody, where it is one of these rows: an acquire since then wins.
 
     One that is claimed already was given up by a pruner that is dead, since this one has the lock.
     """
-    due = Worktree.objects.prunable(settings.JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD)
-    return due.filter(pk=worktree.pk).update(state=Worktree.State.PRUNING) == 1
+    return rows.filter(pk=worktree.pk).update(state=Worktree.State.PRUNING) == 1
 
 
 def _give_back(worktree: Worktree) -> None:
     Worktree.objects.filter(pk=worktree.pk, state=Worktree.State.PRUNING).update(
-        state=Worktree.State.READY
+        state=Worktree.State.READY, state_reason=""
     )
 
 
-def _mend(repository: Repository, worktree: Worktree, path: Path) -> None:
-    """Put right what an interruption has left of a worktree that is not due."""
-    state = (
-        Worktree.objects.filter(pk=worktree.pk).values_list("state", flat=True).first()
-    )
-    if state == Worktree.State.CREATING:
-        holds.discard_interrupted(repository, worktree)
-    elif state == Worktree.State.PRUNING:
-        trash = paths.trash_path(repository.directory, worktree.pk)
-        if os.path.lexists(trash) and not os.path.lexists(path):
-            os.rename(trash, path)
+def _remove(clearing: Clearing) -> Exception | None:
+    """Archive and remove what was claimed; or leave it in its place, report why, and return that."""
+    worktree = clearing.worktree
+    try:
+        cleared = clearing.archive()
+    except KEPT_BECAUSE as error:
+        clearing.put_back()
+        prune_report.blocked(worktree, str(error))
+        return error
+    except BaseException:
+        clearing.put_back()
         _give_back(worktree)
+        raise
+    try:
+        clearing.delete(cleared)
+    except OSError as error:
+        prune_report.not_deleted(worktree, cleared, error)
+        return error
+    prune_report.pruned(worktree, cleared, actor=clearing.actor)
+    return None
 
 
-def _remove(
-    repository: Repository, path: Path, trash: Path, *, stop: Stop | None
-) -> list[str]:
-    """Remove the worktree and return [], or leave it in its place and return what keeps it."""
-    if os.path.lexists(path) and os.path.lexists(trash):
-        return [f"{path} is there again, while what it was before waits in {trash}"]
-    if not os.path.lexists(trash):
-        reasons = inspection.unsaved_work(repository, path, stop=stop)
-        if reasons:
-            return reasons
-        if os.path.lexists(path):
-            # From here on nobody reaches it by its path, and what is begun can be finished.
-            trash.parent.mkdir(exist_ok=True)
-            os.rename(path, trash)
-    if worktrees.registration(repository, path) is not None:
-        reasons = inspection.unsaved_work(repository, path, at=trash, stop=stop)
-        if reasons:
-            if os.path.lexists(trash):
-                os.rename(trash, path)
-            return reasons
-        worktrees.forget(repository, path)
-    worktrees.delete_tree(trash)
-    return []
-
-
-def _pruned(worktree: Worktree) -> Outcome:
-    facts = {
-        "workspace": worktree.workspace.name,
-        "branch": worktree.branch,
-        "path": worktree.path,
-    }
-    with transaction.atomic():
-        Worktree.objects.filter(pk=worktree.pk, state=Worktree.State.PRUNING).delete()
-        audit.record(
-            audit.SYSTEM,
-            LogEvent.WORKTREE_PRUNED,
-            target=f"worktree:{worktree.pk}",
-            data={**facts, "last_used_at": worktree.last_used_at.isoformat()},
-        )
-    log.info(LogEvent.WORKTREE_PRUNED, extra={"worktree_id": worktree.pk, **facts})
-    return Outcome.PRUNED
-
-
-def _report(worktree: Worktree, reason: str) -> Outcome:
-    """Keep it and say why, once for each reason."""
-    rows = Worktree.objects.filter(pk=worktree.pk, state=Worktree.State.PRUNING)
-    with transaction.atomic():
-        new = rows.exclude(prune_blocked_reason=reason).update(
-            state=Worktree.State.READY,
-            prune_blocked_at=Now(),
-            prune_blocked_reason=reason,
-        )
-        if new:
-            dispatch(_blocked_event(worktree, reason))
-        else:
-            _give_back(worktree)
-    if new:
-        log.warning(
-            LogEvent.WORKTREE_PRUNE_BLOCKED,
-            extra={
-                "worktree_id": worktree.pk,
-                "workspace": worktree.workspace.name,
-                "branch": worktree.branch,
-                "reason": reason,
-            },
-        )
-    return Outcome.BLOCKED
-
-
-def _blocked_event(worktree: Worktree, reason: str) -> Event:
-    workspace = worktree.workspace
-    return Event(
-        topic=topics.PRUNE_BLOCKED.name,
-        recipients=owner_or_admins(workspace.owner),
-        title=f"Worktree {worktree.branch} of {workspace.name} is past its time and was kept",
-        body=(
-            f"It has been idle since {worktree.last_used_at:%Y-%m-%d %H:%M %Z}, and would have been "
-            f"removed. What keeps it: {reason}.\n\nIt is in {worktree.path} on {workspace.host}. Push "
-            "or delete this, and it is removed by the next run; acquire and release it to keep it in use."
-        ),
-        data={
-            **topics.about(worktree),
-            "reason": reason,
-        },
+def sweep(repository: Repository, workspace_id: int) -> None:
+    """Delete what could not be deleted before of archived worktrees whose rows are gone; the caller has the repository's lock."""
+    if not trash.has_archived(repository):
+        return
+    rows = Worktree.objects.filter(workspace=workspace_id).values("pk")
+    archives = WorktreeArchive.objects.filter(workspace=workspace_id).exclude(
+        state=WorktreeArchive.State.WRITING
     )
+    # One that was restored has its place again, and what is in the trash is of its life before.
+    over = archives.filter(Q(restored_at__isnull=False) | ~Q(worktree_id__in=rows))
+    trash.sweep(repository, archive_ids=set(over.values_list("pk", flat=True)))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+
+from workspaces.fetching.fetch_schedule import REFUSALS
 
 if TYPE_CHECKING:
     from workspaces.models import Attachment, Conversation, Workspace, Worktree
@@ -22,6 +25,32 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     def on_host(self, host: str) -> WorkspaceQuerySet:
         return self.filter(host=host)
 
+    def cloning(self) -> WorkspaceQuerySet:
+        """Those whose clone was asked for and is not there yet."""
+        return self.filter(state="cloning").order_by("pk")
+
+    def failed(self) -> WorkspaceQuerySet:
+        """Those that could not be cloned."""
+        return self.filter(state="failed")
+
+    def to_fetch(self) -> WorkspaceQuerySet:
+        """Of each remote and host the idle one that is to be fetched first before the next tick.
+
+        Those that the remote refuses are among them at any time.
+        """
+        soon = models.Q(
+            next_fetch_at__lt=Now() + settings.JOBS_WORKSPACE_FETCH_INTERVAL
+        )
+        refused = models.Q(fetch_problem__in=REFUSALS)
+        remote = ("host", "remote_key", "url")
+        return (
+            self.idle()
+            .filter(soon | refused, state="ready")
+            .order_by(*remote, "next_fetch_at", "pk")
+            .distinct(*remote)
+            .only("pk", "host", "url", "next_fetch_at", "fetch_problem")
+        )
+
     def failing(self) -> WorkspaceQuerySet:
         """Those whose last fetch failed."""
         return self.filter(failing_since__isnull=False)
@@ -36,31 +65,63 @@ class WorktreeQuerySet(models.QuerySet["Worktree"]):
     def held(self) -> WorktreeQuerySet:
         return self.filter(held_by__isnull=False)
 
+    def expired(self) -> WorktreeQuerySet:
+        """Those whose holder's lease ran out."""
+        return self.held().filter(lease_expires_at__lte=Now())
+
     def free(self) -> WorktreeQuerySet:
         """Those that can be acquired."""
         return self.filter(held_by__isnull=True, state="ready")
 
     def unfinished(self) -> WorktreeQuerySet:
-        """Those that are being made or pruned, or were when that was interrupted."""
-        return self.exclude(state="ready")
+        """Those that are being made, pruned or restored, or were when that was interrupted."""
+        return self.filter(state__in=("creating", "pruning", "restoring"))
 
     def idle_for(self, duration: dt.timedelta) -> WorktreeQuerySet:
         """Those that nobody holds or has used for longer than ``duration``."""
         return self.filter(held_by__isnull=True, last_used_at__lt=Now() - duration)
 
-    def prunable(self, threshold: dt.timedelta) -> WorktreeQuerySet:
-        """Those that are to be removed."""
-        return self.idle_for(threshold).exclude(state="creating")
+    def archivable(self) -> WorktreeQuerySet:
+        """Those that can be archived and removed when somebody asks for it."""
+        return self.filter(
+            held_by__isnull=True,
+            pinned=False,
+            state__in=("ready", "pruning", "missing"),
+        )
+
+    def prunable(
+        self, threshold: dt.timedelta, *, warned_for: dt.timedelta | None = None
+    ) -> WorktreeQuerySet:
+        """Those that are to be removed; with ``warned_for``, only where their people have known for so long."""
+        due = self.archivable().idle_for(threshold).exclude(kept_until__gt=Now())
+        if warned_for is None:
+            return due
+        return due.filter(prune_warning_at__lte=Now() - warned_for)
 
     def due_for_warning(
-        self, *, threshold: dt.timedelta, lead: dt.timedelta
+        self,
+        *,
+        threshold: dt.timedelta,
+        lead: dt.timedelta,
+        also_late: bool = False,
     ) -> WorktreeQuerySet:
-        """Those that will be prunable in ``lead`` or sooner, are not yet, and were not warned of."""
-        return (
-            self.free()
-            .idle_for(threshold - lead)
-            .filter(last_used_at__gte=Now() - threshold, prune_warning_at__isnull=True)
+        """Those that will be prunable in ``lead`` or sooner, are not yet, and were not warned of.
+
+        ``also_late``: also those that are prunable but for the warning.
+        """
+        soon = (
+            self.idle_for(threshold - lead)
+            .filter(
+                state__in=("ready", "missing"),
+                pinned=False,
+                prune_warning_at__isnull=True,
+            )
+            .exclude(kept_until__gte=Now() + lead)
         )
+        if also_late:
+            return soon
+        kept = models.Q(kept_until__gt=Now())
+        return soon.filter(models.Q(last_used_at__gte=Now() - threshold) | kept)
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -84,8 +145,9 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 class AttachmentQuerySet(models.QuerySet["Attachment"]):
     """Attachments by what has become of their conversation."""
 
-    def on_host(self, host: str) -> AttachmentQuerySet:
-        return self.filter(host=host)
+    def reached_from(self, home: str) -> AttachmentQuerySet:
+        """Those on this host's disk; all, where it is ``""``: every host reaches their storage."""
+        return self.filter(host=home) if home else self.all()
 
     def of_deleted(self, retention: dt.timedelta) -> AttachmentQuerySet:
         """Those whose conversation was deleted longer ago than ``retention``."""

@@ -75,6 +75,14 @@ def parse(url: str) -> Remote:
     return remote
 
 
+def host_of(url: str) -> str:
+    """The host, with its port, that the URL leads to; "" for a path, and for what :func:`parse` refuses."""
+    if _SCHEME.match(url):
+        return urlsplit(url).netloc.rpartition("@")[2].lower()
+    scp = _SCP.fullmatch(url)
+    return scp["host"].lower() if scp and not url.startswith("/") else ""
+
+
 def _path(url: str) -> Remote | None:
     return Remote(url=url, protocol="file") if url.startswith("/") else None
 

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.redaction import redact
-from workspaces import clone_files, git, locking, paths
-from workspaces.exceptions import CloneMissing, GitError, InvalidName, RefusedUrl
+from workspaces import git, paths
+from workspaces.exceptions import CloneMissing, GitError, InvalidName
 from workspaces.git import Result
+from workspaces.plumbing import clone_files, locking
+from workspaces.plumbing.control import REFSPEC, REMOTE, Control
+from workspaces.plumbing.publishing import publish
 
 Stop = Callable[[], bool]
 
-REFSPEC = "+refs/heads/*:refs/remotes/origin/*"
-_REMOTE = "refs/remotes/origin/"
-# Of curl's: by whom it goes, who is believed to be the host, and which of this host's files are sent or written.
-_DETOUR = re.compile(
-    r"http\.(?:.*\.)?(?:proxy.*|ssl.*|schannel.*|curloptresolve|cookiefile|savecookies)",
-    re.DOTALL,
-)
 _FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
 
 
@@ -41,9 +34,18 @@ class Repository:
     def path(self) -> Path:
         return paths.repository_path(self.directory)
 
+    @property
+    def control(self) -> Path:
+        """The directory that its fetches go through; see :mod:`workspaces.plumbing.control`."""
+        return paths.control_path(self.directory)
+
+    @property
+    def _control(self) -> Control:
+        return Control(self.directory)
+
     @contextlib.contextmanager
     def locked(self, *, wait: dt.timedelta, stop: Stop | None = None) -> Iterator[None]:
-        """Alone add and remove worktrees during the block; see :func:`workspaces.locking.locked`."""
+        """Alone add and remove worktrees during the block; see :func:`workspaces.plumbing.locking.locked`."""
         with locking.locked(paths.lock_path(self.directory), wait=wait, stop=stop):
             self._refuse_missing()
             yield
@@ -79,6 +81,7 @@ class Repository:
     def create(self, url: str) -> None:
         """Make it, empty, with this remote. Bare: every branch is free to be a worktree's."""
         git.run(["init", "--quiet", "--bare", "--template=", "--", str(self.path)])
+        self._control.ensure()
         for key, value in {
             "remote.origin.url": url,
             "remote.origin.fetch": REFSPEC,
@@ -86,98 +89,43 @@ class Repository:
             "core.logAllRefUpdates": "true",
             # An agent's own git must not forget worktrees whose disk is away for a while.
             "gc.worktreePruneExpire": "never",
+            # Nor may it remove what an archive or a fetch is about to refer to.
+            "gc.pruneExpire": "30.days",
         }.items():
             self.run(["config", "--", key, value])
 
     def fetch(
-        self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
+        self,
+        url: str,
+        *,
+        timeout: dt.timedelta | None,
+        stop: Stop | None,
+        progress: Callable[[str], None] | None = None,
+        refetch: bool = False,
     ) -> int:
         """Bring ``refs/remotes/origin/*`` up to date; return how many branches changed.
 
-        The URL is given each time: what an agent may have written into the repository's
-        configuration about the remote is not used. Raises
-        :class:`~workspaces.exceptions.RefusedUrl` where that would lead elsewhere.
+        It goes through the control directory: what agents have written into the clone's configuration is not used. The
+        first one may take ``ACW_CLONE_TIMEOUT``, others ``ACW_GIT_TIMEOUT``. ``progress`` is told git's lines
+        of progress. With ``refetch``, what the clone has already is fetched again.
+
+        Raises :class:`~workspaces.exceptions.GitError` (:func:`workspaces.failures.classify` says of which kind) and
+        ``ConfigTampered``.
         """
-        self._refuse_redirected(url, timeout=timeout, stop=stop)
-        before = self._remote_refs()
-        git.run(
-            [
-                "fetch",
-                "--quiet",
-                "--prune",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-auto-maintenance",
-                "--no-recurse-submodules",
-                "--upload-pack=git-upload-pack",
-                "--",
-                url,
-                REFSPEC,
-            ],
-            git_dir=self.path,
-            timeout=timeout,
-            stop=stop,
+        self._control.fetch(
+            url, timeout=timeout, stop=stop, progress=progress, refetch=refetch
         )
-        after = self._remote_refs()
-        return sum(before.get(name) != after.get(name) for name in before | after)
+        return publish(self._control, self.path, stop=stop)
 
-    def _refuse_redirected(
-        self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
-    ) -> None:
-        """Raise RefusedUrl where the clone's configuration, open to agents, makes another URL of it."""
-        if clone_files.keeps_urls(self.path):
-            return
-        self._refuse_detour(url, timeout=timeout, stop=stop)
-        found = git.run(
-            ["ls-remote", "--get-url", "--", url],
-            git_dir=self.path,
-            timeout=timeout,
-            stop=stop,
-        ).stdout
-        if found == os.fsencode(f"{url}\n"):
-            return
-        text = redact(found.decode(errors="replace").removesuffix("\n"))
-        shown = "".join(char if char.isprintable() else "\ufffd" for char in text)
-        raise RefusedUrl(
-            f"the clone's configuration turns {redact(url)} into {shown[:200]!r}; look in"
-            f" {self.path / 'config'} for url.….insteadOf and remote.….url, and remove those"
-        )
+    def take_from(
+        self, other: Repository, *, timeout: dt.timedelta | None, stop: Stop | None
+    ) -> int:
+        """The same as a fetch, from another clone of the same remote on this host that was just fetched; no network is used.
 
-    def _refuse_detour(
-        self, url: str, *, timeout: dt.timedelta | None, stop: Stop | None
-    ) -> None:
-        """Raise RefusedUrl where it puts somebody between, or turns off the check of who answers.
-
-        None of that can be overridden: what is set for one URL beats what is set for all.
+        The caller has both locks for fetches. Nothing of the other's agents comes with it.
         """
-        if not url.lower().startswith(("http://", "https://")):
-            return
-        listed = git.run(
-            ["config", "--null", "--show-scope", "--name-only", "--list"],
-            git_dir=self.path,
-            timeout=timeout,
-            stop=stop,
-        ).stdout.decode(errors="replace")
-        fields = listed.split("\0")
-        for scope, key in zip(fields[::2], fields[1::2], strict=False):
-            # "command" is what we give it ourselves.
-            if scope != "command" and (
-                _DETOUR.fullmatch(key) or key == f"remote.{url}.proxy"
-            ):
-                raise RefusedUrl(
-                    f"the clone's configuration sets {redact(key)!r}, which could lead the fetch elsewhere; remove it"
-                    f" from {self.path / 'config'}. A proxy is taken from the environment, as https_proxy"
-                )
-
-    def _remote_refs(self) -> dict[bytes, bytes]:
-        known = clone_files.references(self.path, _REMOTE)
-        if known is not None:
-            return known
-        form = "--format=%(refname) %(objectname)"
-        listed = self.run(["for-each-ref", form, _REMOTE]).stdout.splitlines()
-        refs = dict(line.split(b" ") for line in listed)
-        refs.pop(f"{_REMOTE}HEAD".encode(), None)  # another name for one of them
-        return refs
+        self._control.take_from(other._control, timeout=timeout, stop=stop)
+        return publish(self._control, self.path, stop=stop)
 
     def commit_of(self, reference: str) -> str | None:
         """The commit that ``reference`` (a full name, ``refs/…``) leads to, or None."""
@@ -192,12 +140,12 @@ class Repository:
 
     def remote_branch(self, branch: str) -> str | None:
         """The commit that the remote's branch had at the last fetch, or None."""
-        return self.commit_of(f"{_REMOTE}{branch}")
+        return self.commit_of(f"{REMOTE}{branch}")
 
     def has_remote_branch(self, branch: str) -> bool:
         """Whether the remote had the branch at the last fetch."""
         return (
-            clone_files.has_reference(self.path, f"{_REMOTE}{branch}")
+            clone_files.has_reference(self.path, f"{REMOTE}{branch}")
             or self.remote_branch(branch) is not None
         )
 
@@ -208,25 +156,12 @@ class Repository:
 
         Also makes ``origin/HEAD`` name it, which people and agents use as ``origin``.
         """
-        self._refuse_redirected(url, timeout=timeout, stop=stop)
-        asked = git.run(
-            [
-                "ls-remote",
-                "--symref",
-                "--upload-pack=git-upload-pack",
-                "--",
-                url,
-                "HEAD",
-            ],
-            git_dir=self.path,
-            timeout=timeout,
-            stop=stop,
-        )
-        for line in asked.stdout.decode(errors="replace").splitlines():
+        asked = self._control.ask_head(url, timeout=timeout, stop=stop)
+        for line in asked.decode(errors="replace").splitlines():
             target, _, name = line.removeprefix("ref: ").partition("\t")
             branch = target.removeprefix("refs/heads/")
             if name == "HEAD" and target != branch and self._is_usable(branch):
-                self.run(["symbolic-ref", "--", f"{_REMOTE}HEAD", f"{_REMOTE}{branch}"])
+                self.run(["symbolic-ref", "--", f"{REMOTE}HEAD", f"{REMOTE}{branch}"])
                 return branch
         return ""
 

@@ -7,7 +7,7 @@ and with it an index, commits on no branch, and a rebase in progress.
 from __future__ import annotations
 
 import os
-import shutil
+import secrets
 import stat
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from workspaces.exceptions import (
     GitFailed,
     OutsideDataDirectory,
 )
+from workspaces.pruning import removal
 from workspaces.repository import Repository, Stop, without_filters
 
+_LONGEST_LINE = 8192
 _ALREADY = ("already checked out at", "already used by worktree at")
 
 
@@ -30,9 +32,10 @@ def add(
     branch: str,
     *,
     default: str,
+    reason: str = "acw",
     stop: Stop | None = None,
 ) -> None:
-    """Check ``branch`` out at ``path``, which must not exist.
+    """Check ``branch`` out at ``path``, which must not exist, and lock it for this ``reason``.
 
     A branch of the clone is checked out as it is; one that only the remote has begins at the
     remote's commit, and a new one at that of the ``default`` branch. What fails leaves neither a
@@ -53,7 +56,7 @@ def add(
                 "add",
                 "--lock",
                 "--reason",
-                "acw",
+                reason,
                 "--no-checkout",
                 *create,
                 "--",
@@ -93,15 +96,22 @@ def _check_out(repository: Repository, path: Path, *, stop: Stop | None) -> None
     admin = registration(repository, path)
     if admin is None:
         raise GitError("worktree", f"add left no registration of {path}")
-    git.run(
-        ["reset", "--quiet", "--hard", "--no-recurse-submodules"],
-        cwd=path,
-        git_dir=admin,
-        work_tree=path,
-        # Looked up here and not in the clone: configuration can depend on the worktree.
-        config=without_filters(admin),
-        stop=stop,
-    )
+    # Looked up here and not in the clone: configuration can depend on the worktree.
+    config = without_filters(admin)
+    for arguments, accepted in (
+        (["reset", "--quiet", "--hard", "--no-recurse-submodules"], (0,)),
+        # What was just written counts as changed until it is read once more, which every later look would do again.
+        (["update-index", "-q", "--refresh"], (0, 1)),
+    ):
+        git.run(
+            arguments,
+            cwd=path,
+            git_dir=admin,
+            work_tree=path,
+            config=config,
+            stop=stop,
+            accept=accepted,
+        )
 
 
 def _delete_branch(repository: Repository, branch: str, *, at: str) -> None:
@@ -112,21 +122,76 @@ def _delete_branch(repository: Repository, branch: str, *, at: str) -> None:
 def registration(repository: Repository, path: Path) -> Path | None:
     """The directory in which the clone keeps this worktree's HEAD and index; None: git does not know it."""
     wanted = os.fsencode(path / ".git")
-    for entry in sorted((repository.path / "worktrees").glob("*/gitdir")):
-        if not entry.parent.is_symlink() and entry.read_bytes().rstrip(b"\n") == wanted:
+    listed = repository.path / "worktrees"
+    if listed.is_symlink():
+        return None
+    for entry in sorted(listed.glob("*/gitdir")):
+        if not entry.parent.is_symlink() and read_line(entry) == wanted:
             return entry.parent
     return None
 
 
 def points_back(directory: Path, admin: Path) -> bool:
     """Whether the worktree in ``directory`` says that ``admin`` is its registration."""
-    link = directory / ".git"
+    return read_line(directory / ".git") == b"gitdir: " + os.fsencode(admin)
+
+
+def known_as(repository: Repository, path: Path) -> Path | None:
+    """The registration of the worktree whose directory is there and belongs to it; asks no other worktree's."""
+    said = read_line(path / ".git") or b""
+    admin = Path(os.fsdecode(said.removeprefix(b"gitdir: ")))
+    belongs = (
+        said.startswith(b"gitdir: ")
+        and admin.parent == repository.path / "worktrees"
+        and admin.name not in {"", ".", ".."}
+        and not admin.is_symlink()
+        and not admin.parent.is_symlink()
+        and read_line(admin / "gitdir") == os.fsencode(path / ".git")
+    )
+    return admin if belongs else None
+
+
+def read_line(file: Path) -> bytes | None:
+    """The line that a file of git's consists of; None: it is no regular file."""
+    content = read_regular(file, most=_LONGEST_LINE)
+    return None if content is None else content.rstrip(b"\n")
+
+
+def read_regular(file: Path, *, most: int) -> bytes | None:
+    """The first ``most`` bytes of a file that agents may have put something else in the place of; None: it is no regular file."""
     try:
-        if not stat.S_ISREG(link.lstat().st_mode):
-            return False
-        return link.read_bytes().rstrip(b"\n") == b"gitdir: " + os.fsencode(admin)
-    except OSError:
-        return False
+        # Neither through a link nor waiting for the other end of a FIFO.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (OSError, ValueError):  # ValueError: a name with NUL
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def lock(admin: Path, reason: str) -> None:
+    """Have git refuse to forget the worktree, for this reason, whether it was locked before or not.
+
+    Raises OSError, and :class:`~workspaces.exceptions.OutsideDataDirectory` where ``admin`` is a symbolic link.
+    """
+    for part in (admin, admin.parent):
+        if part.is_symlink():
+            raise OutsideDataDirectory(
+                f"{part} is a symbolic link; nothing is written there"
+            )
+    # Another name first: at no moment is it unlocked, and a link of that name is not written through.
+    written = admin / f".locked-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(written, flags, 0o666)
+    try:
+        os.write(descriptor, f"{reason}\n".encode())
+    finally:
+        os.close(descriptor)
+    os.rename(written, admin / "locked")
 
 
 def forget(repository: Repository, path: Path) -> None:
@@ -143,26 +208,5 @@ def discard(repository: Repository, path: Path) -> None:
 
 
 def delete_tree(path: Path) -> None:
-    """Delete a directory with all that is in it, read-only directories too; never through a link.
-
-    Raises :class:`~workspaces.exceptions.OutsideDataDirectory` where it is a link itself.
-    """
-    if not os.path.lexists(path):
-        return
-    if path.is_symlink():
-        raise OutsideDataDirectory(
-            f"{path} is a symbolic link; nothing below it is touched"
-        )
-    _make_deletable(path)
-    for directory, names, _ in os.walk(path):
-        for name in names:
-            entry = Path(directory, name)
-            if not entry.is_symlink():
-                _make_deletable(entry)
-    shutil.rmtree(path)
-
-
-def _make_deletable(directory: Path) -> None:
-    mode = stat.S_IMODE(directory.stat().st_mode)
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        directory.chmod(mode | stat.S_IRWXU)
+    """Delete a directory of a workspace that holds no clone; see :func:`workspaces.pruning.removal.delete_tree`."""
+    removal.delete_tree(path)

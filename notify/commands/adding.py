@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs import durations
-from jobs.command_line import actor
+from jobs.command_line import Options, Verb, actor
 from notify import endpoints, extra_headers, signing
-from notify.commands.verb import Options, Verb, given_secret, print_secret
+from notify.commands.verb import given_secret, print_secret
 from notify.exceptions import NotifyError
 from notify.models.endpoint import IN_FLIGHT_DEFAULT
 

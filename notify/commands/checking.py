@@ -7,11 +7,11 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import actor
+from jobs.command_line import Options, Verb, actor
 from jobs.tables import print_json, printable
 from notify.checkup.report import Finding, Grade, Step
 from notify.checkup.run import check_up
-from notify.commands.verb import Options, Verb, endpoint_named, name_argument
+from notify.commands.verb import endpoint_named, name_argument
 from notify.exceptions import CheckupRefused, NotifyError
 
 _STYLES = {

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from jobs.command_line import Options, Verb
 from jobs.tables import print_json, print_table, printable
 from notify import standing
-from notify.commands.verb import Options, Verb
 from notify.models import WebhookEndpoint
 
 _COLUMNS = (

@@ -8,10 +8,10 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import actor
+from jobs.command_line import Options, Verb, actor
 from jobs.display import duration
 from jobs.tables import cell, print_table
-from notify.commands.verb import Options, Verb, endpoint_named, name_argument
+from notify.commands.verb import endpoint_named, name_argument
 from notify.exceptions import RecoveryRefused
 from notify.models import WebhookEndpoint
 from notify.models.delivery import MOST_PER_MINUTE

@@ -7,8 +7,7 @@ import uuid
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import actor
-from notify.commands.verb import Options, Verb
+from jobs.command_line import Options, Verb, actor
 from notify.resending import resend
 
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import actor
+from jobs.command_line import Options, Verb, actor
 from notify import proving, rotation
 from notify.commands.verb import (
-    Options,
-    Verb,
     endpoint_named,
     given_secret,
     name_argument,

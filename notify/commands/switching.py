@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from django.core.management.base import BaseCommand
 
-from jobs.command_line import actor
-from notify.commands.verb import Options, Verb, endpoint_named, name_argument
+from jobs.command_line import Options, Verb, actor
+from notify.commands.verb import endpoint_named, name_argument
 from notify.health import switching
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import actor
+from jobs.command_line import Options, Verb, actor
 from notify import audit, sending
-from notify.commands.verb import Options, Verb, endpoint_named, name_argument
+from notify.commands.verb import endpoint_named, name_argument
 from notify.models import WebhookAttempt
 
 

@@ -1,32 +1,17 @@
-"""A verb of `manage.py webhook`, the endpoint that it is about, and the secret that it may have made."""
+"""What verbs of `manage.py webhook` share: the endpoint that one is about, and the secret that it may have made."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from notify import signing
 from notify.models import WebhookEndpoint
 
-Options = dict[str, Any]
-
 _LONGEST_LINE = 1_000
 """Characters read where a secret is expected: more than any has."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verb:
-    """``run`` is given the command, to write to, and its options."""
-
-    name: str
-    help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[BaseCommand, Options], None]
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:

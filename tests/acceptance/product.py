@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +15,11 @@ from typing import Any
 import psycopg
 
 from jobs.testing import wait_until
+from tests.acceptance import warm
 
-ROOT = Path(__file__).resolve().parents[2]
 _LOG_TAIL = 4_000
+_LOGS_MOST = 10
+_PRINTED_MOST = 4 * 1024 * 1024
 PATIENCE = 60.0
 """Seconds after which a test gives up on what should come soon."""
 
@@ -39,15 +41,13 @@ class Process:
         self, arguments: Sequence[str], env: Mapping[str, str], log: Path
     ) -> None:
         self.log = log
-        with log.open("wb") as output:
-            self.popen = subprocess.Popen(
+        with log.open("wb") as output, Path(os.devnull).open() as nothing:
+            self.popen = warm.start(
                 arguments,
-                cwd=ROOT,
-                env=dict(env),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+                env,
+                stdin=nothing.fileno(),
+                stdout=output.fileno(),
+                stderr=output.fileno(),
             )
 
     @property
@@ -118,27 +118,37 @@ class Product:
         self, *arguments: str, status: int = 0, stdin: str = "", **settings: str
     ) -> str:
         """Run a command to its end; what it printed on stdout, with what it complained of where it is to fail."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.env(**settings),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == status, (
-            f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        )
-        return done.stdout if status == 0 else done.stdout + done.stderr
+        with (
+            tempfile.TemporaryFile("w+") as given,
+            tempfile.TemporaryFile("w+") as printed,
+            tempfile.TemporaryFile("w+") as complained,
+        ):
+            given.write(stdin)
+            given.seek(0)
+            command = warm.start(
+                arguments,
+                self.env(**settings),
+                stdin=given.fileno(),
+                stdout=printed.fileno(),
+                stderr=complained.fileno(),
+            )
+            try:
+                ended = command.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                command.kill()
+                command.wait()
+                raise
+            said, wrong = (
+                os.pread(file.fileno(), _PRINTED_MOST, 0).decode()
+                for file in (printed, complained)
+            )
+        assert ended == status, f"{arguments}: {ended}\n{said}\n{wrong}"
+        return said if status == 0 else said + wrong
 
     def start(self, *arguments: str, **settings: str) -> Process:
         """Start a command that goes on running."""
         log = self.directory / f"process-{len(self.processes)}.log"
-        process = Process(
-            [sys.executable, "manage.py", *arguments], self.env(**settings), log
-        )
+        process = Process(arguments, self.env(**settings), log)
         self.processes.append(process)
         return process
 
@@ -166,7 +176,7 @@ class Product:
         jobs = self.sql(
             "SELECT type, status, attempts, last_error, count(*) FROM jobs GROUP BY 1, 2, 3, 4"
         )
-        logs = [process.text()[-_LOG_TAIL:] for process in self.processes]
+        logs = [process.text()[-_LOG_TAIL:] for process in self.processes[-_LOGS_MOST:]]
         return "\n".join([repr(jobs), *logs])
 
     def add_admin(self, name: str) -> None:

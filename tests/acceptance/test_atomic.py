@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.acceptance.bank import BANKED, Bank
-from tests.acceptance.nursery import Nursery
-from tests.acceptance.product import Product, await_true
+from tests.acceptance.product import Process, Product, await_true
 
 KILLS = 50
 _AHEAD = 300
@@ -25,25 +24,27 @@ def test_kills_at_random_points_lose_no_booking_and_double_none(
     seed = random.randrange(2**32)  # noqa: S311 - no secret
     moments = random.Random(seed)  # noqa: S311
     product = install(**BANKED)
-    with Bank(product) as bank, Nursery(product) as nursery:
-        workers = [nursery.worker(), nursery.worker()]
 
-        def evidence() -> str:
-            return f"seed: {seed}\n{product.evidence()}\n{nursery.tail()}"
+    def worker() -> Process:
+        return product.start("runjobs", "--workers", "2")
 
+    def evidence() -> str:
+        return f"seed: {seed}\n{product.evidence()}"
+
+    with Bank(product) as bank:
+        workers = [worker(), worker()]
         for _ in range(KILLS):
             if bank.open() < _AHEAD:
                 bank.order(_AHEAD)
             victim = moments.randrange(len(workers))
-            pid = workers[victim]
             await_true(
-                partial(bank.booked_by, pid),
+                partial(bank.booked_by, workers[victim].pid),
                 "the worker books",
                 evidence=evidence,
             )
             threading.Event().wait(moments.uniform(0, _LATEST))
-            nursery.kill(pid)
-            workers[victim] = nursery.worker()
+            workers[victim].kill()
+            workers[victim] = worker()
         await_true(lambda: bank.open() == 0, "every job completed", evidence=evidence)
         assert bank.wrong() == [], evidence()
         assert bank.repeated() > 0

@@ -15,6 +15,8 @@ GOOD = {
     "JOBS_BACKOFF_MAX": HOUR,
     "NOTIFY_WEBHOOK_BREAKER_WAIT": HOUR,
     "NOTIFY_WEBHOOK_BREAKER_MAX_WAIT": HOUR,
+    "ACW_WORKSPACE_SOFT_LIMIT": 5,
+    "ACW_WORKSPACE_HARD_LIMIT": 5,
 }
 
 
@@ -36,10 +38,17 @@ def test_what_holds_together_passes():
             DAY,
             "no longer than NOTIFY_WEBHOOK_BREAKER_MAX_WAIT",
         ),
+        ("ACW_WORKSPACE_SOFT_LIMIT", 6, "no larger than ACW_WORKSPACE_HARD_LIMIT"),
     ],
 )
 def test_what_cannot_hold_together_is_refused_by_name(
-    name: str, value: dt.timedelta, message: str
+    name: str, value: dt.timedelta | int, message: str
 ):
     with pytest.raises(ImproperlyConfigured, match=message):
         consistency.check({**GOOD, name: value})
+
+
+def test_without_a_hard_limit_a_soft_one_may_be_any():
+    consistency.check(
+        {**GOOD, "ACW_WORKSPACE_SOFT_LIMIT": 6, "ACW_WORKSPACE_HARD_LIMIT": 0}
+    )

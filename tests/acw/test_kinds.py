@@ -33,6 +33,12 @@ KEYS = [base64.urlsafe_b64encode(bytes([n] * 32)).decode() for n in (1, 2)]
         (kinds.NAMES, "", []),
         (kinds.NETWORKS, "10.0.0.0/8", [ipaddress.ip_network("10.0.0.0/8")]),
         (kinds.NETWORKS, "::1/128,", [ipaddress.ip_network("::1/128")]),
+        (
+            kinds.DOTTED,
+            "storages.backends.s3.S3Storage",
+            "storages.backends.s3.S3Storage",
+        ),
+        (kinds.JSON_OBJECT, '{"a": 1}', {"a": 1}),
         (kinds.WEB_URL, "", ""),
         (kinds.WEB_URL, "HTTPS://example.com/x", "HTTPS://example.com/x"),
         (kinds.FERNET_KEYS, ",".join(KEYS), KEYS),
@@ -55,6 +61,10 @@ def test_reads(kind: Kind[Any], text: str, value: Any):
     [
         (kinds.FLAG, "ture", "neither true nor false"),
         (kinds.FLAG, "", "neither true nor false"),
+        (kinds.DOTTED, "S3Storage", "no dotted path"),
+        (kinds.DOTTED, "os; x.y", "no dotted path"),
+        (kinds.JSON_OBJECT, "{'a': 1}", "no JSON"),
+        (kinds.JSON_OBJECT, "[1]", "no object"),
         (kinds.DURATION, "0", "longer than 0"),
         (kinds.DURATION, "30", "no unit"),
         (kinds.size(maximum=4 * 1024**2), "0", "too small"),
@@ -114,3 +124,8 @@ def test_a_bad_webhook_secret_is_refused_without_being_quoted(value: str):
 
 def test_no_webhook_secret_is_none():
     assert kinds.WEBHOOK_SECRET.parse("") == ""
+
+
+def test_json_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(ValueError, match="no JSON"):
+        kinds.JSON_OBJECT.parse("[" * 100_000)

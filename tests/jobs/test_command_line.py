@@ -15,7 +15,8 @@ from django.db import OperationalError
 from jobs import command_line
 from jobs.command_line import (
     OperatorCommand,
-    Subcommand,
+    Verb,
+    VerbsCommand,
     actor,
     add_subcommand,
     subcommands,
@@ -69,8 +70,8 @@ def greet(command: BaseCommand, options: dict[str, Any]) -> None:
     command.stdout.write(f"Hello {options['name']}")
 
 
-def greeting() -> Subcommand:
-    return Subcommand(
+def greeting() -> Verb:
+    return Verb(
         name="greet",
         help="say hello",
         add_arguments=lambda parser: parser.set_defaults(name="Ada"),
@@ -79,7 +80,7 @@ def greeting() -> Subcommand:
 
 
 @pytest.fixture
-def added(monkeypatch: pytest.MonkeyPatch) -> Subcommand:
+def added(monkeypatch: pytest.MonkeyPatch) -> Verb:
     monkeypatch.setattr(command_line, "_subcommands", {})
     command = greeting()
     add_subcommand(command)
@@ -87,14 +88,29 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Subcommand:
 
 
 def test_what_is_added_is_a_verb_of_jobs(
-    added: Subcommand, capsys: pytest.CaptureFixture[str]
+    added: Verb, capsys: pytest.CaptureFixture[str]
 ):
     assert subcommands() == {"greet": added}
     call_command("jobs", "greet")
     assert capsys.readouterr().out == "Hello Ada\n"
 
 
-def test_another_under_the_same_name_is_refused(added: Subcommand):
+class Greeting(VerbsCommand):
+    requires_system_checks: list[str] = []
+    verbs = (greeting(),)
+
+
+def test_a_command_of_verbs_runs_the_one_that_is_named(
+    capsys: pytest.CaptureFixture[str],
+):
+    call_command(Greeting(), "greet")
+    assert capsys.readouterr().out == "Hello Ada\n"
+    for wrong in ([], ["nonsense"]):
+        with pytest.raises(CommandError):
+            call_command(Greeting(), *wrong)
+
+
+def test_another_under_the_same_name_is_refused(added: Verb):
     add_subcommand(added)
     with pytest.raises(ValueError, match="greet"):
         add_subcommand(greeting())

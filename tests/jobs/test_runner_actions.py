@@ -121,3 +121,10 @@ def test_run_here_raises_what_the_runner_raises():
         runner_actions.run_here(register(tick), actor=ACTOR)
     state = RunnerState.objects.get(name="job_reaper_twin")
     assert (state.last_outcome, state.last_error) == ("failed", "RuntimeError: broken")
+
+
+@pytest.mark.django_db
+def test_what_a_tick_would_do_is_told_only_by_a_runner_that_can_say():
+    silent = register(lambda stop: {})
+    with pytest.raises(LookupError, match="job_reaper_twin has no dry run"):
+        list(runner_actions.foretell(silent))

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
 from pytest_django import Settings
 
+from jobs.context import JobContext
 from notify.models import Notification
-from tests.workspaces.remote import Remote, git, make_template
+from tests.workspaces.remote import Counted, Remote, git, make_template
 from tests.workspaces.witness import Lifeline, Tripwire
 from workspaces import clones, holds, paths
 from workspaces.models import Workspace, Worktree
@@ -89,6 +93,11 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def counted(programs: Path) -> Counted:
+    return Counted(programs)
+
+
+@pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A small repository with a commit."""
     path = tmp_path / "checkout"
@@ -100,9 +109,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make_idle(worktree: Worktree, **duration: float) -> None:
-    """As if nobody had used it for so long, e.g. ``days=31``."""
+    """As if nobody had used it for so long, e.g. ``days=31``; what was done in it until now does not count."""
     Worktree.objects.filter(pk=worktree.pk).update(
-        last_used_at=Now() - dt.timedelta(**duration)
+        last_used_at=Now() - dt.timedelta(**duration), use_seen_at=Now()
     )
 
 
@@ -116,3 +125,27 @@ def path(worktree: Worktree) -> Path:
 @pytest.fixture
 def trash(worktree: Worktree, repository: Repository) -> Path:
     return paths.trash_path(repository.directory, worktree.pk)
+
+
+def context(timeout: dt.timedelta | None = None) -> JobContext:
+    """What a handler is given that is called by hand."""
+    return JobContext(
+        job_id=uuid.uuid4(),
+        type="x",
+        ref_id=None,
+        queue="x",
+        attempt=1,
+        max_attempts=5,
+        lease_seq=1,
+        enqueued_at=timezone.now(),
+        timeout=timeout,
+    )
+
+
+def database_time() -> dt.datetime:
+    """By the clock that decides."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    assert isinstance(now, dt.datetime)
+    return now

@@ -6,7 +6,14 @@ import factory
 from django.contrib.auth import get_user_model
 
 from workspaces import paths
-from workspaces.models import Attachment, Conversation, Workspace, Worktree
+from workspaces.models import (
+    Attachment,
+    Conversation,
+    LedgerEntry,
+    Workspace,
+    Worktree,
+    WorktreeArchive,
+)
 
 HOST = "test-host"
 
@@ -69,3 +76,28 @@ class AttachmentFactory(factory.django.DjangoModelFactory):  # type: ignore[misc
     size = 5
     content_type = "text/plain"
     host = HOST
+
+
+class ArchiveFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = WorktreeArchive
+
+    workspace = factory.SubFactory(WorkspaceFactory)
+    worktree_id = factory.Sequence(lambda n: 1_000_000 + n)
+    branch = factory.Sequence(lambda n: f"acw/gone{n}")
+    path = factory.LazyAttribute(lambda row: f"/data/worktrees/{row.worktree_id}")
+    state = WorktreeArchive.State.VERIFIED
+    reason = WorktreeArchive.Reason.PRUNED
+    actor = "system"
+
+
+class LedgerEntryFactory(factory.django.DjangoModelFactory):  # type: ignore[misc] # factory is untyped
+    class Meta:
+        model = LedgerEntry
+
+    action = LedgerEntry.Action.PRUNED
+    actor = "system"
+    host = HOST
+    workspace = factory.Sequence(lambda n: f"workspace{n}")
+    worktree_id = factory.Sequence(lambda n: 1_000_000 + n)
+    branch = factory.Sequence(lambda n: f"acw/gone{n}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.workspaces.witness import plant
+
 WHO = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 
 
@@ -55,6 +57,26 @@ class Remote:
 
     def come_back(self) -> None:
         self.path.with_suffix(".gone").rename(self.path)
+
+
+class Counted:
+    """An ``ssh`` that takes every host to be this one, and counts how often a remote was asked."""
+
+    def __init__(self, programs: Path) -> None:
+        self._log = programs.parent / "contacts"
+        plant(
+            programs / "ssh",
+            f'echo "$*" >> {self._log}',
+            "for command; do :; done",
+            'exec sh -c "$command"',
+        )
+
+    @property
+    def contacts(self) -> int:
+        return len(self._log.read_text().splitlines()) if self._log.exists() else 0
+
+    def forget(self) -> None:
+        self._log.unlink(missing_ok=True)
 
 
 def commit(worktree: Path, name: str = "work.txt", content: str = "work\n") -> str:

@@ -6,14 +6,26 @@ from django.utils import timezone
 from jobs.models import Job, Priority
 from notify.models import AuditEntry
 from tests.workspaces.factories import (
+    ArchiveFactory,
     AttachmentFactory,
     ConversationFactory,
     WorkspaceFactory,
     WorktreeFactory,
 )
 from workspaces import actions
-from workspaces.exceptions import ForeignHold, WorktreeNotHeld
-from workspaces.models import Attachment, Conversation, Workspace, Worktree
+from workspaces.exceptions import (
+    ArchiveExpired,
+    ForeignHold,
+    RefusedUrl,
+    WorktreeNotHeld,
+)
+from workspaces.models import (
+    Attachment,
+    Conversation,
+    Workspace,
+    Worktree,
+    WorktreeArchive,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -48,17 +60,37 @@ def test_a_release_that_is_refused_is_not():
     assert audited() == []
 
 
-def test_of_several_those_that_are_held_are_released():
-    free = WorktreeFactory()
-    done, refused = actions.release_all([held(), free, held()], actor="ada")
-    assert (done, refused) == (2, [f"worktree {free.pk} is not held"])
-
-
 def test_fetches_are_queued_before_other_work():
     WorkspaceFactory.create_batch(2)
     assert actions.fetch_soon(Workspace.objects.all(), actor="ada") == 2
     assert {job.priority for job in Job.objects.all()} == {Priority.HIGH}
     assert {action for _, action, _ in audited()} == {"workspace.fetch"}
+
+
+def test_one_that_could_not_be_cloned_is_cloned_instead():
+    failed = WorkspaceFactory(state="failed")
+    assert actions.fetch_soon([failed], actor="ada") == 1
+    assert Job.objects.get().type == "workspace.clone"
+    failed.refresh_from_db()
+    assert failed.state == "cloning"
+
+
+def test_another_remote_is_audited_without_its_secrets_and_fetched():
+    workspace = WorkspaceFactory(url="https://u:SECRET@git.example/a")
+    actions.set_url(workspace, "https://git.example/b", actor="ada")
+    workspace.refresh_from_db()
+    assert workspace.url == "https://git.example/b"
+    entry = AuditEntry.objects.get(action="workspace.set_url")
+    assert entry.data["after"] == "https://git.example/b"
+    assert "SECRET" not in str(entry.data)
+    assert Job.objects.get().type == "workspace.fetch"
+
+
+def test_a_remote_that_is_refused_changes_nothing():
+    with pytest.raises(RefusedUrl):
+        actions.set_url(WorkspaceFactory(), "ext::sh", actor="ada")
+    assert audited() == []
+    assert not Job.objects.exists()
 
 
 def test_conversations_are_deleted_and_brought_back():
@@ -88,3 +120,24 @@ def test_attachments_are_detached_and_those_that_are_already_left_out():
     )
     assert entry.data == {"conversation_id": attached.conversation_id}
     assert Attachment.objects.filter(orphaned_at=None).count() == 0
+
+
+def test_a_restore_is_a_job_of_the_archives_host():
+    old = ArchiveFactory(workspace__host="there")
+    new = ArchiveFactory(worktree_id=old.worktree_id, workspace=old.workspace)
+    actions.restore_soon(old, actor="ada")
+    job = Job.objects.get()
+    assert (job.type, job.ref_id) == ("worktree.restore", str(old.worktree_id))
+    assert job.queue == "host:there"
+    entry = AuditEntry.objects.get(action="worktree.restore")
+    assert (entry.actor, entry.data["archive_id"]) == ("ada", new.pk)
+
+
+def test_what_cannot_be_restored_is_no_job():
+    expired = ArchiveFactory(
+        state=WorktreeArchive.State.EXPIRED, expires_at=timezone.now()
+    )
+    with pytest.raises(ArchiveExpired):
+        actions.restore_soon(expired, actor="ada")
+    assert not Job.objects.exists()
+    assert not AuditEntry.objects.exists()

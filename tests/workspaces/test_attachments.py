@@ -1,42 +1,48 @@
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.db import transaction
 from django.utils import timezone
 from pytest_django import Settings
 
 from tests.workspaces.factories import ConversationFactory
+from tests.workspaces.storages import any_storage, stored
 from workspaces import attachments
 from workspaces.exceptions import AttachmentError, WrongHost
-from workspaces.models import Attachment
+from workspaces.models import Attachment, Conversation
+from workspaces.storing.storage import ALIAS
 
-pytestmark = pytest.mark.django_db
+__all__ = ["any_storage"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("any_storage")]
 
 
-def files(data_dir: Path) -> list[Path]:
-    return [path for path in (data_dir / "attachments").rglob("*") if path.is_file()]
-
-
-def test_an_attachment_is_bytes_and_a_row(data_dir: Path):
+def test_an_attachment_is_bytes_and_a_row(any_storage: str):
     conversation = ConversationFactory()
     attachment = attachments.attach(
         conversation, name="notes.txt", content=b"hello", content_type="text/plain"
     )
-    assert (attachment.name, attachment.size, attachment.host) == (
+    assert (attachment.name, attachment.size, attachment.content_type) == (
         "notes.txt",
         5,
-        "test-host",
+        "text/plain",
     )
+    assert attachment.host == ("test-host" if any_storage == "files" else "")
+    assert attachment.digest == hashlib.sha256(b"hello").hexdigest()
     assert attachment.conversation == conversation
     assert attachment.orphaned_at is None
     with attachments.open_bytes(attachment) as content:
         assert content.read() == b"hello"
-    assert len(files(data_dir)) == 1
+    assert stored() == {attachment.file.name}
 
 
-def test_a_file_can_be_attached(data_dir: Path):
+def test_a_file_can_be_attached():
     attachment = attachments.attach(
         ConversationFactory(), name="a", content=ContentFile(b"abc")
     )
@@ -49,42 +55,88 @@ def test_without_a_conversation_it_is_an_orphan_from_the_start():
     assert attachment.orphaned_at is not None
 
 
-def test_a_row_that_cannot_be_written_leaves_no_bytes(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def fail(self: object) -> None:
-        raise RuntimeError
+def fail(*args: Any, **options: Any) -> Any:
+    raise OSError("no")
 
-    monkeypatch.setattr(Attachment, "save", fail)
-    with pytest.raises(RuntimeError):
-        attachments.attach(ConversationFactory(), name="a", content=b"x")
-    assert files(data_dir) == []
+
+def after(wrapped: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and then it fails."""
+
+    def failing(*args: Any, **options: Any) -> Any:
+        wrapped(*args, **options)
+        fail()
+
+    return failing
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("name", ""),
-        ("name", "../x"),
-        ("name", "a\\b"),
-        ("name", "a\nb"),
-        ("name", "a\0"),
-        ("name", "x" * 256),
-        ("content_type", ""),
-        ("content_type", "text/html\r\nX: y"),
-    ],
+    "step", ["before its bytes", "after its bytes", "before its row", "after its row"]
 )
-def test_what_is_refused_is_named(data_dir: Path, field: str, value: str):
+def test_failing_at_any_step_leaves_neither_bytes_nor_a_row(
+    step: str, monkeypatch: pytest.MonkeyPatch
+):
+    kept = storages[ALIAS]
+    when, _, what = step.partition(" its ")
+    target, name = (kept, "save") if what == "bytes" else (Attachment, "save")
+    wrapped = fail if when == "before" else after(getattr(target, name))
+    conversation = ConversationFactory()
+    monkeypatch.setattr(target, name, wrapped)
+    with pytest.raises(OSError, match="no"):
+        attachments.attach(conversation, name="a", content=b"x")
+    assert stored() == set()
+    assert not Attachment.objects.exists()
+
+
+def test_bytes_that_cannot_be_taken_back_do_not_hide_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(Attachment, "save", fail)
+    kept = storages[ALIAS]
+
+    def locked(name: str) -> None:
+        raise PermissionError("https://user:SECRET@bucket.example/")
+
+    monkeypatch.setattr(kept, "delete", locked)
+    with pytest.raises(OSError, match="no"):
+        attachments.attach(ConversationFactory(), name="a", content=b"x")
+    (record,) = (each for each in caplog.records if each.msg == "attachment.failed")
+    assert "SECRET" not in record.__dict__["error"]
+
+
+def test_a_transaction_that_is_rolled_back_leaves_no_row_and_bytes_for_the_sweep():
+    with transaction.atomic():
+        attachments.attach(ConversationFactory(), name="a", content=b"x")
+        transaction.set_rollback(True)
+    assert not Attachment.objects.exists()
+    assert len(stored()) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("name", "../x"), ("content_type", "text/html\r\nX: y")]
+)
+def test_what_is_refused_is_named_and_not_stored(field: str, value: str):
     arguments = {"name": "a", "content_type": "text/plain", field: value}
     with pytest.raises(AttachmentError, match=f"^{field}: "):
         attachments.attach(ConversationFactory(), content=b"x", **arguments)
-    assert files(data_dir) == []
+    assert stored() == set()
 
 
-def test_a_deleted_conversation_gets_no_more():
-    conversation = ConversationFactory(deleted_at=timezone.now())
+def test_what_is_too_large_is_not_stored(settings: Settings):
+    settings.ACW_ATTACHMENT_MAX_SIZE = 2
+    with pytest.raises(AttachmentError, match=r"^content: larger than 2 bytes"):
+        attachments.attach(ConversationFactory(), name="a", content=b"xxx")
+    assert stored() == set()
+
+
+def test_a_deleted_conversation_gets_no_more_whatever_the_caller_has_read():
+    conversation = ConversationFactory()
+    Conversation.objects.update(deleted_at=timezone.now())
     with pytest.raises(AttachmentError, match="undelete it first"):
         attachments.attach(conversation, name="a", content=b"x")
+    Conversation.objects.all().delete()
+    with pytest.raises(AttachmentError, match="is gone"):
+        attachments.attach(conversation, name="a", content=b"x")
+    assert stored() == set()
 
 
 def test_one_that_is_detached_becomes_an_orphan_then():
@@ -99,8 +151,14 @@ def test_one_that_is_detached_becomes_an_orphan_then():
     assert attachment.orphaned_at == since
 
 
-def test_another_hosts_bytes_are_not_looked_for(settings: Settings):
+def test_bytes_on_another_host_are_not_looked_for_and_shared_ones_are_found(
+    settings: Settings, any_storage: str
+):
     attachment = attachments.attach(None, name="a", content=b"x")
     settings.ACW_HOST = "elsewhere"
-    with pytest.raises(WrongHost):
-        attachments.open_bytes(attachment)
+    if any_storage == "files":
+        with pytest.raises(WrongHost, match="lies on host 'test-host'"):
+            attachments.open_bytes(attachment)
+    else:
+        with attachments.open_bytes(attachment) as content:
+            assert content.read() == b"x"

@@ -9,14 +9,18 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
+from jobs.models import Job
+from jobs.testing import run_due_jobs
+from notify.models import AuditEntry
 from tests.workspaces.factories import UserFactory, WorkspaceFactory
 from tests.workspaces.remote import Remote, commit, git
-from workspaces import clones, holds, locking, paths
+from workspaces import clones, holds, paths
 from workspaces.exceptions import (
     GitFailed,
     GitStopped,
     InvalidName,
     NameTaken,
+    NotCloned,
     OutsideDataDirectory,
     RefusedUrl,
     RepositoryBusy,
@@ -24,8 +28,8 @@ from workspaces.exceptions import (
     WorkspaceInUse,
     WrongHost,
 )
-from workspaces.models import Conversation, Workspace, Worktree
-from workspaces.repository import Repository
+from workspaces.models import Conversation, Workspace, Worktree, WorktreeArchive
+from workspaces.plumbing import locking
 
 pytestmark = pytest.mark.django_db
 
@@ -93,17 +97,48 @@ def test_a_name_is_given_once(workspace: Workspace, remote: Remote):
     assert on_disk() == ["demo"]
 
 
-def test_a_name_that_is_taken_while_cloning_is_refused(
+def test_a_name_that_is_taken_meanwhile_is_refused(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ):
-    def meanwhile(self: object, url: str, **_: object) -> str:
-        WorkspaceFactory(name="demo")
-        return "main"
-
-    monkeypatch.setattr(Repository, "find_default_branch", meanwhile)
+    monkeypatch.setattr(clones, "_check", lambda *_: WorkspaceFactory(name="demo"))
     with pytest.raises(NameTaken, match="added meanwhile"):
         clones.add_workspace("demo", remote.url)
-    assert on_disk() == []
+
+
+def test_a_workspace_can_be_asked_for_and_is_made_by_a_worker(remote: Remote):
+    owner = UserFactory()
+    workspace = clones.request_workspace("demo", remote.url, owner=owner, actor="ada")
+    assert (workspace.state, workspace.owner) == ("cloning", owner)
+    assert not Path(workspace.path).exists()
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action) == ("ada", "workspace.add")
+    with pytest.raises(NotCloned, match="is being cloned"):
+        holds.acquire(workspace, holder="agent")
+    (job,) = run_due_jobs(queues=["host:test-host"])
+    assert job.type == "workspace.clone"
+    workspace.refresh_from_db()
+    clones.check_ready(workspace)
+    assert holds.acquire(workspace, holder="agent").held_by == "agent"
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "error"),
+    [
+        ("../x", "{url}", InvalidName),
+        ("demo", "--upload-pack=x", RefusedUrl),
+        ("taken", "{url}", NameTaken),
+        ("left", "{url}", NameTaken),
+    ],
+)
+def test_what_is_asked_for_is_refused_at_once(
+    remote: Remote, name: str, url: str, error: type[Exception]
+):
+    WorkspaceFactory(name="taken")
+    paths.workspace_directory("left").mkdir(parents=True)
+    with pytest.raises(error):
+        clones.request_workspace(name, url.format(url=remote.url), actor="ada")
+    assert not Job.objects.exists()
+    assert not AuditEntry.objects.exists()
 
 
 def test_a_directory_that_no_workspace_has_is_never_overwritten(remote: Remote):
@@ -114,26 +149,6 @@ def test_a_directory_that_no_workspace_has_is_never_overwritten(remote: Remote):
     assert precious.exists()
 
 
-@pytest.mark.parametrize("left", ["demo", ".adding-0123"])
-def test_what_an_interrupted_addition_left_is_swept(remote: Remote, left: str):
-    directory = paths.workspaces_directory() / left
-    directory.mkdir(parents=True)
-    for path in (paths.lock_path(directory), paths.disposable_mark(directory)):
-        path.touch()
-    clones.add_workspace("demo", remote.url)
-    assert on_disk() == ["demo"]
-
-
-def test_what_another_process_is_adding_is_not_swept(remote: Remote):
-    directory = paths.workspaces_directory() / ".adding-0123"
-    directory.mkdir(parents=True)
-    for path in (paths.lock_path(directory), paths.disposable_mark(directory)):
-        path.touch()
-    with locking.locked(paths.lock_path(directory), wait=dt.timedelta(0)):
-        clones.add_workspace("demo", remote.url)
-    assert on_disk() == [".adding-0123", "demo"]
-
-
 def test_a_mark_left_on_a_living_workspace_is_harmless(
     workspace: Workspace, remote: Remote
 ):
@@ -142,7 +157,7 @@ def test_a_mark_left_on_a_living_workspace_is_harmless(
     assert on_disk() == ["demo", "other"]
 
 
-def test_what_an_interrupted_removal_left_is_swept(remote: Remote):
+def test_what_was_interrupted_before_is_swept(remote: Remote):
     (paths.workspaces_directory() / ".removing-0123" / "x").mkdir(parents=True)
     clones.add_workspace("demo", remote.url)
     assert on_disk() == ["demo"]
@@ -242,4 +257,46 @@ def test_a_removal_that_fails_leaves_everything(
     with pytest.raises(ImproperlyConfigured):
         clones.remove_workspace(workspace)
     left = set(os.listdir(Path(workspace.path).parent))
-    assert left == {"fetch.lock", "lock", "repository.git"}
+    assert left == {"control.git", "fetch.lock", "lock", "repository.git"}
+
+
+def test_one_that_is_not_cloned_can_be_removed(remote: Remote):
+    paths.workspaces_directory().mkdir(parents=True)
+    for state in (Workspace.State.CLONING, Workspace.State.FAILED):
+        workspace = clones.request_workspace("demo", remote.url, actor="ada")
+        Workspace.objects.update(state=state)
+        clones.remove_workspace(workspace)
+        assert not Workspace.objects.exists()
+    run_due_jobs(queues=["host:test-host"])
+    assert on_disk() == []
+
+
+def test_one_that_became_ready_meanwhile_is_removed_with_its_clone(remote: Remote):
+    workspace = clones.request_workspace("demo", remote.url, actor="ada")
+    run_due_jobs(queues=["host:test-host"])
+    assert workspace.state == "cloning"
+    clones.remove_workspace(workspace)
+    assert on_disk() == []
+    assert not Workspace.objects.exists()
+
+
+def test_an_archive_that_can_be_restored_keeps_it(workspace: Workspace):
+    archive = WorktreeArchive.objects.create(
+        workspace=workspace,
+        worktree_id=7,
+        path="x",
+        branch="gone",
+        state=WorktreeArchive.State.VERIFIED,
+        reason=WorktreeArchive.Reason.PRUNED,
+        actor="x",
+    )
+    bundle = paths.bundle_path("demo", archive.pk)
+    bundle.parent.mkdir(parents=True)
+    bundle.touch()
+    with pytest.raises(WorkspaceInUse, match=f"archive {archive.pk} of worktree gone"):
+        clones.remove_workspace(workspace)
+    assert bundle.exists()
+    clones.remove_workspace(workspace, discard_work=True)
+    assert not bundle.parent.exists()
+    assert not WorktreeArchive.objects.exists()
+    assert on_disk() == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import logging
 import shutil
 from pathlib import Path
@@ -10,11 +11,22 @@ from pytest_django import Settings
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.factories import AdminFactory, UserFactory, WorkspaceFactory
-from tests.workspaces.remote import Remote, git
-from workspaces import clones, fetch, locking, paths
-from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
-from workspaces.fetch import fetch_workspace
+from tests.workspaces.remote import Counted, Remote, git
+from workspaces import clones, fetch, holds, paths
+from workspaces.exceptions import (
+    GitStopped,
+    NotCloned,
+    RemoteBusy,
+    RepositoryBusy,
+    WrongHost,
+)
+from workspaces.failures import Failure
+from workspaces.fetch import fetch_together, fetch_workspace
+from workspaces.fetching import slots
+from workspaces.fetching.fetch_rows import Candidate
 from workspaces.models import Workspace, Worktree
+from workspaces.plumbing import locking
+from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
 
@@ -68,51 +80,6 @@ def test_without_an_owner_every_admin_is_told(
     remote.vanish()
     fetch_workspace(workspace)
     assert {n.user for n in told("workspace.sync_failed")} == admins
-
-
-def test_recovery_is_told_once_and_a_new_failure_again(
-    workspace: Workspace, remote: Remote, told: Told, caplog: pytest.LogCaptureFixture
-):
-    caplog.set_level(logging.INFO)
-    AdminFactory()
-    for _ in range(2):
-        remote.vanish()
-        fetch_workspace(workspace)
-        remote.come_back()
-        for _ in range(2):
-            assert fetch_workspace(workspace).error == ""
-    workspace.refresh_from_db()
-    assert workspace.failing_since is None
-    assert workspace.last_fetch_error == ""
-    assert len(told("workspace.sync_failed")) == 2
-    assert len(told("workspace.sync_recovered")) == 2
-    assert caplog.messages.count("workspace.recovered") == 2
-
-
-def test_how_long_it_fails_is_counted_from_the_first(
-    workspace: Workspace, remote: Remote
-):
-    remote.vanish()
-    fetch_workspace(workspace)
-    workspace.refresh_from_db()
-    first = workspace.failing_since
-    fetch_workspace(workspace)
-    workspace.refresh_from_db()
-    assert workspace.failing_since == first
-
-
-def test_the_row_and_the_notification_are_written_together(
-    workspace: Workspace, remote: Remote, monkeypatch: pytest.MonkeyPatch
-):
-    def fail(_: object) -> None:
-        raise RuntimeError
-
-    remote.vanish()
-    monkeypatch.setattr(fetch, "dispatch", fail)
-    with pytest.raises(RuntimeError):
-        fetch_workspace(workspace)
-    workspace.refresh_from_db()
-    assert workspace.failing_since is None
 
 
 def test_a_clone_that_is_gone_is_a_failure(workspace: Workspace):
@@ -175,13 +142,6 @@ def test_one_that_is_removed_meanwhile_is_forgotten(workspace: Workspace, told: 
     assert told("workspace.sync_failed") == []
 
 
-def test_a_renamed_default_branch_is_followed(workspace: Workspace, remote: Remote):
-    git("branch", "--move", "main", "trunk", cwd=remote.path)
-    fetch_workspace(workspace)
-    workspace.refresh_from_db()
-    assert workspace.default_branch == "trunk"
-
-
 def test_an_empty_remote_gets_its_default_branch_when_it_has_one(
     tmp_path: Path, remote: Remote
 ):
@@ -205,3 +165,168 @@ def test_no_credential_of_the_remote_is_recorded_or_told(
     assert "SECRET" not in workspace.last_fetch_error
     (notification,) = told("workspace.sync_failed")
     assert "SECRET" not in f"{notification.body}{notification.data}"
+
+
+def test_one_that_is_not_cloned_is_not_fetched():
+    for state in (Workspace.State.CLONING, Workspace.State.FAILED):
+        with pytest.raises(NotCloned):
+            fetch_workspace(WorkspaceFactory(state=state))
+
+
+def test_too_many_from_one_host_is_no_failure(workspace: Workspace, settings: Settings):
+    settings.ACW_GIT_HOST_LIMIT = 1
+    workspace.url = "https://git.example/x.git"
+    with slots.taken(workspace.url), pytest.raises(RemoteBusy):
+        fetch_workspace(workspace)
+    workspace.refresh_from_db()
+    assert workspace.failing_since is None
+
+
+def test_a_full_disk_is_a_failure_of_its_kind(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "/data/x")
+
+    monkeypatch.setattr(Repository, "fetch", fail)
+    assert fetch_workspace(workspace) == fetch.Fetched(
+        error="No space left on device: /data/x", failure=Failure.DISK_FULL
+    )
+
+
+def test_what_was_planted_is_told_by_the_seal_and_nothing_is_fetched(
+    workspace: Workspace, repository: Repository, remote: Remote, told: Told
+):
+    AdminFactory()
+    before = git("rev-parse", "origin/main", cwd=repository.path)
+    git("config", "core.sshCommand", "touch FIRED", cwd=repository.path)
+    remote.push("new")
+    assert fetch_workspace(workspace).failure == Failure.CONFIG_TAMPERED
+    assert git("rev-parse", "origin/main", cwd=repository.path) == before
+    assert told("workspace.sync_failed") == []
+    assert len(told("workspace.config_tampered")) == 1
+    git("config", "--unset", "core.sshCommand", cwd=repository.path)
+    assert fetch_workspace(clones.find("demo")).changed == 1
+    assert told("workspace.sync_recovered") == []
+
+
+def test_a_worktree_shows_that_its_branch_is_gone_from_the_remote_and_is_back(
+    workspace: Workspace, remote: Remote
+):
+    def gone() -> list[bool]:
+        rows = Worktree.objects.order_by("pk")
+        return [row.upstream_gone_at is not None for row in rows]
+
+    remote.push("file", branch="topic")
+    fetch_workspace(workspace)
+    for branch in ("topic", "of-no-remote"):
+        worktree = holds.acquire(workspace, branch=branch, holder="agent")
+        holds.release(worktree.pk)
+    assert gone() == [False, False]
+    remote.delete_branch("topic")
+    fetch_workspace(workspace)
+    assert gone() == [True, False]
+    assert Path(Worktree.objects.first().path).is_dir()  # type: ignore[union-attr]
+    fetch_workspace(workspace)
+    assert gone() == [True, False]
+    remote.push("again", branch="topic")
+    fetch_workspace(workspace)
+    assert gone() == [False, False]
+
+
+@pytest.fixture
+def siblings(remote: Remote, settings: Settings, counted: Counted) -> list[Candidate]:
+    """Four workspaces of one remote that is reached by ssh."""
+    settings.ACW_GIT_PROTOCOLS = ["ssh"]
+    url = f"git@git.example:{remote.path}"
+    made = [clones.add_workspace(name, url) for name in "abcd"]
+    counted.forget()
+    return [Candidate(workspace=workspace) for workspace in made]
+
+
+def heads(siblings: list[Candidate]) -> list[str]:
+    return [
+        git("rev-parse", "origin/main", cwd=Path(one.workspace.path))
+        for one in siblings
+    ]
+
+
+def test_many_workspaces_of_one_remote_cost_one_contact(
+    siblings: list[Candidate], remote: Remote, counted: Counted
+):
+    new = remote.push("new")
+    assert fetch_together(siblings) == [fetch.Fetched(changed=1)] * 4
+    assert counted.contacts == 1
+    assert heads(siblings) == [new] * 4
+    rows = Workspace.objects.all()
+    assert len({row.next_fetch_at - row.last_fetched_at for row in rows}) == 1  # type: ignore[operator]
+    assert all(row.last_fetched_at > row.created_at for row in rows)  # type: ignore[operator]
+    assert fetch_together(siblings) == [fetch.Fetched()] * 4
+    assert counted.contacts == 2
+
+
+def test_a_remote_that_fails_has_failed_all_with_one_contact(
+    siblings: list[Candidate], remote: Remote, told: Told, counted: Counted
+):
+    AdminFactory()
+    remote.vanish()
+    failed = fetch_together(siblings)
+    assert [one.failure for one in failed] == [Failure.NOT_FOUND] * 4
+    assert counted.contacts == 1
+    assert Workspace.objects.failing().count() == 4
+    assert len(told("workspace.sync_failed")) == 4
+
+
+def test_a_clone_that_fails_is_alone_with_that(
+    siblings: list[Candidate], remote: Remote, counted: Counted
+):
+    for number in (0, 2):
+        shutil.rmtree(siblings[number].workspace.path)
+    new = remote.push("new")
+    fetched = fetch_together(siblings)
+    refused = [one.failure for one in fetched]
+    assert refused == [Failure.REFUSED, None, Failure.REFUSED, None]
+    assert counted.contacts == 1
+    assert heads([siblings[1], siblings[3]]) == [new] * 2
+    failing = Workspace.objects.failing().values_list("name", flat=True)
+    assert list(failing) == ["a", "c"]
+
+
+def test_one_that_is_being_fetched_keeps_nobody_waiting(
+    siblings: list[Candidate], remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetch, "LOCK_WAIT", dt.timedelta(0))
+    lock = paths.fetch_lock_path(Path(siblings[0].workspace.path).parent)
+    new = remote.push("new")
+    with (
+        locking.locked(lock, wait=dt.timedelta(0)),
+        pytest.raises(RepositoryBusy),
+    ):
+        fetch_together(siblings)
+    assert heads(siblings[1:]) == [new] * 3
+    assert heads(siblings)[0] != new
+
+
+def test_a_renamed_default_branch_is_followed_by_all_with_one_question(
+    siblings: list[Candidate], remote: Remote, told: Told, counted: Counted
+):
+    AdminFactory()
+    git("branch", "--move", "main", "trunk", cwd=remote.path)
+    for _ in range(2):
+        fetch_together(siblings)
+        siblings = [
+            Candidate(workspace=clones.find(one.workspace.name)) for one in siblings
+        ]
+    assert {one.workspace.default_branch for one in siblings} == {"trunk"}
+    # Two fetches, and what the new one is called.
+    assert counted.contacts == 3
+    notifications = told("workspace.default_branch_changed")
+    assert len(notifications) == 4
+    assert notifications[0].data["before"] == "main"
+    assert notifications[0].data["default_branch"] == "trunk"
+    for one in siblings:
+        path = Path(one.workspace.path)
+        assert git("symbolic-ref", "refs/remotes/origin/HEAD", cwd=path).endswith(
+            "origin/trunk"
+        )
+    assert holds.acquire(siblings[0].workspace, holder="agent").held_by == "agent"

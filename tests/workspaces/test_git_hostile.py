@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import threading
+import tracemalloc
+from base64 import b64encode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from pytest_django import Settings
 
+from tests.workspaces.cpu import seconds_of
+from tests.workspaces.forge import answering
 from tests.workspaces.remote import Remote
 from tests.workspaces.remote import git as plain_git
-from tests.workspaces.witness import Tripwire, plant
+from tests.workspaces.witness import Lifeline, Tripwire, plant
 from workspaces import git
-from workspaces.exceptions import (
-    GitFailed,
-)
+from workspaces.exceptions import GitError, GitFailed
 
 SSH_URL = "ssh://git@git.example/project"
 
@@ -132,28 +132,12 @@ def test_after_two_dashes_nothing_is_an_option(
     assert tripwire.fired == ""
 
 
-class Locked(BaseHTTPRequestHandler):
-    """A forge that wants a user and a password."""
-
-    def do_GET(self) -> None:
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", 'Basic realm="forge"')
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (theirs)
-        pass
-
-
 @pytest.fixture
 def locked_url(settings: Settings) -> Iterator[str]:
+    """Of a forge that wants a user and a password."""
     settings.ACW_GIT_PROTOCOLS = ["http"]
-    with ThreadingHTTPServer(("127.0.0.1", 0), Locked) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/project"
-        server.shutdown()
-        thread.join()
+    with answering(401) as url:
+        yield url
 
 
 def test_a_question_for_a_password_fails_and_asks_no_planted_program(
@@ -196,3 +180,68 @@ def test_hostile_stderr_is_bounded_and_made_presentable(programs: Path):
     assert all(char == "\n" or char.isprintable() for char in stderr)
     assert len(text) < 700
     assert "\n" not in text
+
+
+def test_a_flood_of_stderr_takes_neither_memory_nor_much_work(programs: Path):
+    plant(
+        programs / "ssh",
+        "yes 'https://user:SECRET@git.example' | head -c 300000000 >&2",
+        "exit 1",
+    )
+
+    def ask() -> None:
+        with pytest.raises(GitFailed) as failure:
+            git.run(["ls-remote", "--", SSH_URL])
+        assert "bytes left out" in failure.value.stderr
+        assert "SECRET" not in failure.value.stderr
+
+    tracemalloc.start()
+    try:
+        spent = seconds_of(ask)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
+    # Draining it is most of that; a pattern without a bound takes minutes for what is kept.
+    assert spent < 30
+
+
+def test_one_long_word_costs_no_more_than_its_length(programs: Path):
+    plant(programs / "ssh", "head -c 74000 /dev/zero | tr '\\0' x >&2", "exit 1")
+
+    def ask() -> None:
+        with pytest.raises(GitFailed):
+            git.run(["ls-remote", "--", SSH_URL])
+
+    assert seconds_of(ask) < 5
+
+
+def test_the_password_of_a_proxy_is_never_told(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("https_proxy", "http://user:p%40ssw%2Frd@proxy.example:3128")
+    token = b64encode(b"user:p@ssw/rd").decode()
+    plant(
+        programs / "ssh",
+        f"echo 'raw p@ssw/rd, as a URL has it p%40ssw%2Frd, as a header has it {token}' >&2",
+        "exit 1",
+    )
+    with pytest.raises(GitError) as failure:
+        git.run(["ls-remote", "--", SSH_URL])
+    assert failure.value.stderr.startswith(
+        "raw ***, as a URL has it ***, as a header has it ***\n"
+    )
+
+
+def test_ssh_that_leaves_a_process_behind_leaves_none(
+    programs: Path, lifeline: Lifeline
+):
+    plant(
+        programs / "ssh",
+        f"exec 9>{lifeline.path}; echo here >&9",
+        "sleep 1000 >/dev/null 2>&1 &",
+        "exit 1",
+    )
+    with pytest.raises(GitFailed):
+        git.run(["ls-remote", "--", SSH_URL])
+    assert lifeline.was_held_and_let_go()

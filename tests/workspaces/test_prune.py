@@ -1,55 +1,108 @@
 from __future__ import annotations
 
+import datetime as dt
 import logging
+import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db.models.functions import Now
 from pytest_django import Settings
 
 from notify.models import AuditEntry
 from tests.workspaces.conftest import Told, make_idle
 from tests.workspaces.factories import AdminFactory, UserFactory
+from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import commit, git
 from workspaces import holds, prune, worktrees
+from workspaces.archiving import restoring
 from workspaces.exceptions import (
+    ArchiveTooLarge,
+    WorktreeError,
     WrongHost,
 )
-from workspaces.models import Workspace, Worktree
-from workspaces.prune import Outcome, prune_worktree
+from workspaces.models import LedgerEntry, Workspace, Worktree, WorktreeArchive
+from workspaces.prune import Outcome, archive_worktree, prune_worktree
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
 
 
-def test_directory_registration_and_row_go_and_the_branch_stays(
+def test_directory_registration_and_row_go_and_branch_and_archive_stay(
     worktree: Worktree,
     path: Path,
     trash: Path,
     repository: Repository,
+    told: Told,
     caplog: pytest.LogCaptureFixture,
 ):
+    AdminFactory()
     caplog.set_level(logging.INFO)
     assert prune_worktree(worktree.pk) is Outcome.PRUNED
     assert not path.exists()
-    assert not trash.exists()
+    assert list(trash.parent.iterdir()) == []
     assert worktrees.registration(repository, path) is None
     assert not Worktree.objects.exists()
     assert repository.local_branch("acw/work") is not None
     assert "worktree.pruned" in caplog.messages
-    entry = AuditEntry.objects.get()
-    assert (entry.action, entry.target) == (
+    (archive,) = WorktreeArchive.objects.all()
+    assert archive.state == WorktreeArchive.State.VERIFIED
+    assert archive.reason == WorktreeArchive.Reason.PRUNED
+    assert repository.commit_of(archive.ref) == archive.commit_sha
+    (entry,) = LedgerEntry.objects.all()
+    assert (entry.action, entry.actor, entry.worktree_id) == (
+        "pruned",
+        "system",
+        worktree.pk,
+    )
+    assert (entry.archive_id, entry.commit_sha) == (archive.pk, archive.commit_sha)
+    assert entry.manifest_digest == archive.manifest_digest != ""
+    assert "every byte on the disk is equal" in entry.verified
+    audited = AuditEntry.objects.get()
+    assert (audited.action, audited.target) == (
         "worktree.pruned",
         f"worktree:{worktree.pk}",
     )
+    (notification,) = told("worktree.pruned")
+    assert f"`worktree restore {worktree.pk}`" in notification.body
 
 
-def test_its_branch_can_be_acquired_again(
-    workspace: Workspace, worktree: Worktree, path: Path
-):
+def said_of(path: Path) -> list[str]:
+    """What git says of it, but for the cache, which is not archived."""
+    said = git("status", "--porcelain=v2", "--ignored", cwd=path).splitlines()
+    return [line for line in said if line != "! node_modules/"]
+
+
+def test_everything_of_it_can_be_had_again(worktree: Worktree, path: Path):
+    everything_in(path)
+    status = said_of(path)
+    make_idle(worktree, days=31)
+    content = {
+        file.relative_to(path): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and file.name != ".git"
+    }
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    assert not path.exists()
+    restored = restoring.restore(worktree.pk, actor="ada")
+    assert (restored.pk, restored.path) == (worktree.pk, worktree.path)
+    assert said_of(path) == status
+    cache = Path("node_modules/cache")
+    assert {file: (path / file).read_bytes() for file in content if file != cache} == {
+        file: bytes_ for file, bytes_ in content.items() if file != cache
+    }
+
+
+def test_acquiring_it_again_brings_it_back(worktree: Worktree, path: Path):
+    (path / "draft").write_text("mine\n")
+    make_idle(worktree, days=31)
     prune_worktree(worktree.pk)
-    again = holds.acquire(workspace, branch="acw/work", holder="agent")
-    assert Path(again.path, "README").exists()
+    again = holds.acquire_again(worktree.pk, holder="agent")
+    assert Path(again.path, "draft").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("days", [0, 28, 29.99])
@@ -71,80 +124,234 @@ def test_one_that_is_gone_already_is_no_error():
     assert prune_worktree(12345) is Outcome.NOT_DUE
 
 
-def test_work_keeps_it_and_its_owner_is_told_once(
-    worktree: Worktree, path: Path, told: Told, caplog: pytest.LogCaptureFixture
+def test_with_a_warning_required_only_what_was_warned_of_long_ago_goes(
+    worktree: Worktree, path: Path, settings: Settings
+):
+    settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING = True
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    warned = Worktree.objects.get().last_used_at
+    Worktree.objects.update(prune_warning_at=warned + dt.timedelta(days=30))
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    Worktree.objects.update(prune_warning_at=warned + dt.timedelta(days=27))
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+
+
+def test_what_was_done_in_it_without_holding_it_counts_as_use(
+    worktree: Worktree, path: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
+    commit(path)
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    assert "worktree.used" in caplog.messages
+    now = Worktree.objects.get()
+    assert now.last_used_at > worktree.last_used_at
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+
+
+@pytest.fixture
+def too_large(worktree: Worktree, path: Path, settings: Settings) -> Path:
+    """A file that makes the worktree too large to be archived."""
+    settings.ACW_ARCHIVE_MAX_SIZE = 1024
+    file = path / "large"
+    file.write_bytes(os.urandom(2000))
+    make_idle(worktree, days=31)
+    return file
+
+
+def test_one_that_cannot_be_archived_stays_and_its_owner_is_told_once(
+    worktree: Worktree,
+    path: Path,
+    trash: Path,
+    too_large: Path,
+    told: Told,
+    caplog: pytest.LogCaptureFixture,
 ):
     owner = UserFactory()
     Workspace.objects.update(owner=owner)
-    (path / "new").touch()
+    before = os.lstat(path).st_ino
     for _ in range(3):
         assert prune_worktree(worktree.pk) is Outcome.BLOCKED
-    assert (path / "new").exists()
+    assert os.lstat(path).st_ino == before
+    assert not trash.exists()
+    assert git("status", "--porcelain", cwd=path) == "?? large"
     worktree.refresh_from_db()
     assert worktree.state == Worktree.State.READY
     assert worktree.prune_blocked_at is not None
-    assert worktree.prune_blocked_reason == "1 untracked file (new)"
+    assert "ACW_ARCHIVE_MAX_SIZE" in worktree.prune_blocked_reason
     (notification,) = told("worktree.prune_blocked")
     assert notification.user == owner
-    assert "1 untracked file (new)" in notification.body
+    assert "ACW_ARCHIVE_MAX_SIZE" in notification.body
     assert caplog.messages.count("worktree.prune_blocked") == 1
+    assert not LedgerEntry.objects.exists()
 
 
-def test_other_work_is_told_again(worktree: Worktree, path: Path, told: Told):
+def test_another_reason_is_told_again(worktree: Worktree, too_large: Path, told: Told):
     AdminFactory()
-    (path / "new").touch()
     prune_worktree(worktree.pk)
-    (path / "newer").touch()
+    too_large.write_bytes(os.urandom(3000))
     prune_worktree(worktree.pk)
     assert len(told("worktree.prune_blocked")) == 2
 
 
-def test_the_report_and_the_notification_are_written_together(
-    worktree: Worktree, path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def fail(_: object) -> None:
-        raise RuntimeError
-
-    (path / "new").touch()
-    monkeypatch.setattr(prune, "dispatch", fail)
-    with pytest.raises(RuntimeError):
-        prune_worktree(worktree.pk)
-    worktree.refresh_from_db()
-    assert worktree.prune_blocked_at is None
-
-
-def test_it_goes_once_its_work_is_safe(worktree: Worktree, path: Path):
-    (path / "new").touch()
+def test_it_goes_once_what_kept_it_is_gone(worktree: Worktree, too_large: Path):
     assert prune_worktree(worktree.pk) is Outcome.BLOCKED
-    (path / "new").unlink()
+    too_large.unlink()
+    make_idle(worktree, days=31)
     assert prune_worktree(worktree.pk) is Outcome.PRUNED
 
 
-def test_commits_that_are_not_pushed_keep_it(worktree: Worktree, path: Path):
-    mine = commit(path)
-    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
-    assert git("rev-parse", "HEAD", cwd=path) == mine
+def test_one_that_a_process_works_in_stays(worktree: Worktree, path: Path, told: Told):
+    AdminFactory()
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], cwd=path, stdin=subprocess.PIPE
+    ) as process:
+        assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+        assert process.stdin
+        process.stdin.close()
+    assert "works in it" in told("worktree.prune_blocked")[0].body
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
 
 
-def test_a_directory_that_is_gone_is_forgotten(
+def test_a_directory_that_is_gone_leaves_an_archive_of_what_git_kept(
     worktree: Worktree, path: Path, repository: Repository
 ):
+    git("checkout", "--quiet", "--detach", cwd=path)
+    lost = commit(path)
     shutil.rmtree(path)
+    make_idle(worktree, days=31)
     assert prune_worktree(worktree.pk) is Outcome.PRUNED
     assert worktrees.registration(repository, path) is None
     assert not Worktree.objects.exists()
+    archive = WorktreeArchive.objects.get()
+    git("merge-base", "--is-ancestor", lost, archive.commit_sha, cwd=repository.path)
 
 
-def test_a_directory_that_git_does_not_know_is_kept_and_told(
-    worktree: Worktree, path: Path, repository: Repository, told: Told
+def test_one_of_which_nothing_is_left_is_written_down_as_that(
+    worktree: Worktree, path: Path, repository: Repository
 ):
-    AdminFactory()
     admin = worktrees.registration(repository, path)
     assert admin
     shutil.rmtree(admin)
-    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    shutil.rmtree(path)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    (entry,) = LedgerEntry.objects.all()
+    assert (entry.archive_id, entry.verified) == (None, "")
+
+
+def test_a_directory_that_git_does_not_know_is_archived_all_the_same(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    (path / "draft").write_text("mine\n")
+    admin = worktrees.registration(repository, path)
+    assert admin
+    shutil.rmtree(admin)
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    restoring.restore(worktree.pk, actor="ada")
+    assert (path / "draft").read_text() == "mine\n"
+
+
+def test_what_links_within_lead_to_is_left(
+    worktree: Worktree, path: Path, tmp_path: Path
+):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "kept").touch()
+    (path / "node_modules").symlink_to(tmp_path / "shared")
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    assert (tmp_path / "shared" / "kept").exists()
+
+
+def test_another_hosts_worktree_is_not_touched(
+    worktree: Worktree, path: Path, settings: Settings
+):
+    settings.ACW_HOST = "elsewhere"
+    with pytest.raises(WrongHost):
+        prune_worktree(worktree.pk)
+    assert path.exists()
+
+
+def test_one_can_be_archived_at_once_by_whoever_asks(worktree: Worktree):
+    archive = archive_worktree(worktree.pk, actor="ada")
+    assert archive is not None
+    assert (archive.reason, archive.actor) == ("asked", "ada")
+    assert LedgerEntry.objects.get().actor == "ada"
+    assert not Worktree.objects.exists()
+
+
+@pytest.mark.parametrize("how", ["held", "pinned", "too large"])
+def test_what_keeps_it_is_said_to_whoever_asks(
+    worktree: Worktree, settings: Settings, how: str
+):
+    expected: type[Exception] = WorktreeError
+    if how == "held":
+        holds.acquire_again(worktree.pk, holder="agent")
+    elif how == "pinned":
+        Worktree.objects.update(pinned=True)
+    else:
+        settings.ACW_ARCHIVE_MAX_SIZE = 1024
+        Path(worktree.path, "large").write_bytes(os.urandom(2000))
+        expected, how = ArchiveTooLarge, "ACW_ARCHIVE_MAX_SIZE"
+    with pytest.raises(expected, match=how):
+        archive_worktree(worktree.pk, actor="ada")
+    assert Path(worktree.path).exists()
+    assert Worktree.objects.get().state == Worktree.State.READY
+
+
+def all_but_readme(
+    name: str, *, dir_fd: int | None = None, unlink: Callable[..., None] = os.unlink
+) -> None:
+    """As where somebody made one file immutable."""
+    if name == "README":
+        raise PermissionError(1, "Operation not permitted")
+    unlink(name, dir_fd=dir_fd)
+
+
+def test_deleting_goes_on_in_the_next_run_where_something_could_not_be_deleted(
+    worktree: Worktree,
+    path: Path,
+    trash: Path,
+    told: Told,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    AdminFactory()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "unlink", all_but_readme)
+        for _ in range(2):
+            assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    worktree.refresh_from_db()
+    assert worktree.state == Worktree.State.PRUNING
+    assert f"trash/{worktree.pk}." in worktree.state_reason
+    assert not path.exists()
+    (notification,) = told("worktree.prune_blocked")
+    assert "all of it is in archive" in notification.body
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    assert list(trash.parent.iterdir()) == []
+    assert WorktreeArchive.objects.count() == LedgerEntry.objects.count() == 1
+
+
+def test_nobody_waits_for_what_could_not_be_deleted(
+    worktree: Worktree, path: Path, trash: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "unlink", all_but_readme)
+        prune_worktree(worktree.pk)
+    again = holds.acquire_again(worktree.pk, holder="agent")
+    assert (again.pk, again.held_by) == (worktree.pk, "agent")
     assert (path / "README").exists()
-    assert "cannot be checked" in told("worktree.prune_blocked")[0].body
+    assert prune.due().count() == 0
+    # What is left in the trash is of its life before, and says nothing of this one.
+    (path / "new").touch()
+    make_idle(holds.release(worktree.pk), days=31)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "unlink", all_but_readme)
+        prune_worktree(worktree.pk)
+    again = holds.acquire_again(worktree.pk, holder="agent")
+    assert (path / "new").exists()
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    assert list(trash.parent.iterdir()) == []
 
 
 def test_a_root_swapped_for_a_link_empties_nothing(
@@ -160,33 +367,28 @@ def test_a_root_swapped_for_a_link_empties_nothing(
     assert "symbolic link" in told("worktree.prune_blocked")[0].body
 
 
-@pytest.mark.parametrize("outside", ["/", "{repository}", "{other}/x"])
+@pytest.mark.parametrize("outside", ["/", "{repository}", "{other}/x", "{path}/.."])
 def test_a_path_that_is_not_its_own_is_kept_and_told(
     worktree: Worktree, path: Path, repository: Repository, tmp_path: Path, outside: str
 ):
-    named = outside.format(repository=repository.path, other=tmp_path)
+    named = outside.format(repository=repository.path, other=tmp_path, path=path)
     Worktree.objects.update(path=named)
     assert prune_worktree(worktree.pk) is Outcome.BLOCKED
     assert repository.path.exists()
+    assert path.exists()
     assert "not directly below" in Worktree.objects.get().prune_blocked_reason
 
 
-def test_what_links_within_lead_to_is_left(
-    worktree: Worktree, path: Path, repository: Repository, tmp_path: Path
+def test_what_could_not_be_deleted_is_deleted_by_a_later_run_of_any_worktree(
+    worktree: Worktree, path: Path, trash: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    (repository.path / "info").mkdir()
-    (repository.path / "info" / "exclude").write_text("node_modules\n")
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "kept").touch()
-    (path / "node_modules").symlink_to(tmp_path / "shared")
-    assert prune_worktree(worktree.pk) is Outcome.PRUNED
-    assert (tmp_path / "shared" / "kept").exists()
-
-
-def test_another_hosts_worktree_is_not_touched(
-    worktree: Worktree, path: Path, settings: Settings
-):
-    settings.ACW_HOST = "elsewhere"
-    with pytest.raises(WrongHost):
+    other = holds.acquire(worktree.workspace, branch="acw/other", holder="agent")
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "unlink", all_but_readme)
         prune_worktree(worktree.pk)
-    assert path.exists()
+        make_idle(worktree, days=1)  # it is wanted, so that nobody waits for the rest
+        prune_worktree(worktree.pk)
+    assert not Worktree.objects.filter(pk=worktree.pk).exists()
+    assert len(list(trash.parent.iterdir())) == 1
+    prune_worktree(other.pk)
+    assert list(trash.parent.iterdir()) == []

@@ -11,14 +11,17 @@ import pytest
 
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
-from workspaces import locking, paths, prune, worktrees
+from tests.workspaces.remote import git
+from workspaces import paths, prune
+from workspaces.archiving import snapshot, verifying
 from workspaces.exceptions import (
     CloneMissing,
     GitError,
     GitStopped,
     RepositoryBusy,
 )
-from workspaces.models import Workspace, Worktree
+from workspaces.models import LedgerEntry, Workspace, Worktree
+from workspaces.plumbing import locking
 from workspaces.prune import Outcome, prune_worktree
 from workspaces.repository import Repository
 
@@ -50,51 +53,72 @@ def test_it_waits_for_who_works_on_the_repository(
     assert Worktree.objects.get().state == Worktree.State.READY
 
 
-def test_one_that_is_stopped_is_given_back(worktree: Worktree, path: Path):
+def test_one_that_is_stopped_is_put_back(worktree: Worktree, path: Path, trash: Path):
     with pytest.raises(GitStopped):
         prune_worktree(worktree.pk, stop=lambda: True)
     assert path.exists()
+    assert not trash.exists()
     assert Worktree.objects.get().state == Worktree.State.READY
 
 
-def test_a_change_at_the_last_moment_brings_it_back(
+def test_a_change_at_the_last_moment_is_archived_too(
     worktree: Worktree, path: Path, trash: Path, monkeypatch: pytest.MonkeyPatch
 ):
     rename = os.rename
 
-    def late(source: Path, target: Path) -> None:
-        if source == path:
+    def late(source: str, target: str, **options: int) -> None:
+        if source == path.name:
             (path / "late").touch()
-        rename(source, target)
+        rename(source, target, **options)
 
     monkeypatch.setattr(os, "rename", late)
-    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
-    assert (path / "late").exists()
-    assert not trash.exists()
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    commit = LedgerEntry.objects.get().commit_sha
+    listed = git(
+        "ls-tree", "-r", "--name-only", commit, cwd=trash.parents[1] / "repository.git"
+    )
+    assert "tree/late" in listed.splitlines()
 
 
-@pytest.mark.parametrize("step", ["forget", "delete_tree"])
-def test_one_that_breaks_after_the_move_is_finished_by_the_next(
+@pytest.mark.parametrize("step", ["archived", "verified"])
+def test_one_that_breaks_before_anything_is_deleted_is_put_back(
     worktree: Worktree,
     path: Path,
     trash: Path,
-    repository: Repository,
     monkeypatch: pytest.MonkeyPatch,
     step: str,
 ):
-    def fail(*_: object) -> None:
-        raise GitError("worktree", "broke")
+    def fail(*_: object, **__: object) -> None:
+        raise GitError("hash-object", "broke")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(worktrees, step, fail)
-        with pytest.raises(GitError):
-            prune_worktree(worktree.pk)
-    assert trash.exists()
-    assert Worktree.objects.get().state == Worktree.State.PRUNING
-    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    module, name = {
+        "archived": (snapshot, "take"),
+        "verified": (verifying, "verify"),
+    }[step]
+    before = os.lstat(path).st_ino
+    monkeypatch.setattr(module, name, fail)
+    with pytest.raises(GitError):
+        prune_worktree(worktree.pk)
+    assert os.lstat(path).st_ino == before
+    assert git("status", "--porcelain", cwd=path) == ""
     assert not trash.exists()
-    assert not path.exists()
-    assert worktrees.registration(repository, path) is None
+    assert Worktree.objects.get().state == Worktree.State.READY
+
+
+def test_what_the_verifier_does_not_find_again_is_not_deleted(
+    worktree: Worktree, path: Path, trash: Path, monkeypatch: pytest.MonkeyPatch
+):
+    verify = verifying.verify
+
+    def after_a_change(*arguments: object, at: Path, **options: object) -> str:
+        (at / "README").write_text("written by who had it open\n")
+        return verify(*arguments, at=at, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(verifying, "verify", after_a_change)
+    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    assert (path / "README").read_text() == "written by who had it open\n"
+    assert not trash.exists()
+    assert "README" in Worktree.objects.get().prune_blocked_reason
 
 
 def test_one_that_was_used_while_its_pruner_died_is_put_back(
@@ -118,6 +142,34 @@ def test_a_directory_that_came_back_meanwhile_is_kept_and_told(
     assert path.exists()
     assert trash.exists()
     assert "is there again" in Worktree.objects.get().prune_blocked_reason
+
+
+def test_where_it_came_back_and_is_used_again_what_it_was_is_put_aside(
+    worktree: Worktree, path: Path, trash: Path, repository: Repository
+):
+    trash.parent.mkdir()
+    shutil.copytree(path, trash)
+    (trash / "draft").touch()
+    Worktree.objects.update(state=Worktree.State.PRUNING)
+    make_idle(worktree, days=1)
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    assert path.exists()
+    (aside,) = paths.stray_directory(repository.directory).iterdir()
+    assert (aside / "draft").exists()
+    assert LedgerEntry.objects.get().action == "quarantined"
+
+
+def test_an_archive_that_the_database_does_not_know_deletes_nothing(
+    worktree: Worktree, path: Path, trash: Path
+):
+    """As where the database was restored from a backup."""
+    trash.parent.mkdir()
+    left = trash.with_name(f"{trash.name}.4711")
+    path.rename(left)
+    Worktree.objects.update(state=Worktree.State.PRUNING)
+    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    assert (left / "README").exists()
+    assert "no such archive" in Worktree.objects.get().prune_blocked_reason
 
 
 def test_what_an_interrupted_creation_left_is_removed(workspace: Workspace):

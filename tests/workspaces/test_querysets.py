@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from django.db.models import DateTimeField, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -13,6 +14,7 @@ from tests.workspaces.factories import (
     WorkspaceFactory,
     WorktreeFactory,
 )
+from workspaces import querysets
 from workspaces.models import Attachment, Conversation, Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +36,15 @@ def test_a_workspace_is_idle_when_none_of_its_worktrees_is_held():
     WorktreeFactory(workspace=busy)
     held_worktree(workspace=busy)
     assert set(Workspace.objects.idle()) == {empty, idle}
+
+
+def test_workspaces_by_whether_their_clone_is_there():
+    ready, cloning, failed = (
+        WorkspaceFactory(state=state) for state in ("ready", "cloning", "failed")
+    )
+    assert list(Workspace.objects.cloning()) == [cloning]
+    assert list(Workspace.objects.failed()) == [failed]
+    assert list(Workspace.objects.to_fetch()) == [ready]
 
 
 def test_workspaces_by_host_and_by_whether_they_fail():
@@ -70,10 +81,68 @@ def test_a_worktree_is_due_for_a_warning_then_for_pruning(
     assert Worktree.objects.prunable(THRESHOLD).exists() is prune
 
 
-def test_idle_for_exactly_the_threshold_is_not_over_it():
-    # The database's clock never stands still for as long as a test takes to look.
-    sql = str(Worktree.objects.idle_for(THRESHOLD).query)
-    assert '"last_used_at" < (STATEMENT_TIMESTAMP() - 30 days' in sql
+@pytest.mark.parametrize(
+    "now",
+    [
+        dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC),
+        dt.datetime(2028, 3, 1, tzinfo=dt.UTC),
+    ],
+    ids=["as clocks change", "after a leap day"],
+)
+def test_idle_for_exactly_the_threshold_is_not_over_it(
+    now: dt.datetime, monkeypatch: pytest.MonkeyPatch
+):
+    # The database's own clock never stands still for as long as a test takes to look.
+    still = Value(now, output_field=DateTimeField())
+    monkeypatch.setattr(querysets, "Now", lambda: still)
+    worktree = WorktreeFactory(prune_warning_at=None)
+
+    def answers(idle: dt.timedelta) -> tuple[bool, bool]:
+        Worktree.objects.update(last_used_at=now - idle)
+        due = Worktree.objects.due_for_warning(threshold=THRESHOLD, lead=LEAD)
+        return due.exists(), Worktree.objects.prunable(THRESHOLD).exists()
+
+    tick = dt.timedelta(microseconds=1)
+    assert answers(THRESHOLD - LEAD) == (False, False)
+    assert answers(THRESHOLD - LEAD + tick) == (True, False)
+    assert answers(THRESHOLD) == (True, False)
+    assert answers(THRESHOLD + tick) == (False, True)
+
+    rows = Worktree.objects.filter(pk=worktree.pk)
+    for at, prunable in ((now - LEAD + tick, False), (now - LEAD, True)):
+        rows.update(prune_warning_at=at)
+        warned = Worktree.objects.prunable(THRESHOLD, warned_for=LEAD)
+        assert warned.exists() is prunable
+    for until, prunable in ((now + tick, False), (now, True)):
+        rows.update(kept_until=until)
+        assert Worktree.objects.prunable(THRESHOLD).exists() is prunable
+
+
+def test_what_is_kept_is_warned_of_before_that_is_over():
+    worktree = WorktreeFactory()
+    make_idle(worktree, days=200)
+
+    def warned(**kept: float) -> bool:
+        Worktree.objects.update(kept_until=Now() + dt.timedelta(**kept))
+        due = Worktree.objects.due_for_warning(threshold=THRESHOLD, lead=LEAD)
+        return due.exists()
+
+    assert not warned(days=4)
+    assert warned(days=2)
+    assert not warned(days=-1)  # it is prunable
+    due = Worktree.objects.due_for_warning(
+        threshold=THRESHOLD, lead=LEAD, also_late=True
+    )
+    assert due.exists()
+
+
+def test_a_pinned_one_and_one_that_was_put_out_of_use_are_due_for_nothing():
+    for changes in ({"pinned": True}, {"state": "quarantined"}):
+        for days in (28, 4000):
+            make_idle(WorktreeFactory(**changes), days=days)
+    due = Worktree.objects.due_for_warning(threshold=THRESHOLD, lead=LEAD)
+    assert not due.exists()
+    assert not Worktree.objects.prunable(THRESHOLD).exists()
 
 
 def test_one_that_was_warned_of_is_not_due_again():
@@ -116,4 +185,5 @@ def test_attachments_by_what_became_of_their_conversation():
     elsewhere = AttachmentFactory(host="elsewhere")
     assert set(Attachment.objects.of_deleted(THRESHOLD)) == {deleted}
     assert set(Attachment.objects.orphaned(THRESHOLD)) == {orphan}
-    assert set(Attachment.objects.on_host("elsewhere")) == {elsewhere}
+    assert set(Attachment.objects.reached_from("elsewhere")) == {elsewhere}
+    assert Attachment.objects.reached_from("").count() == 5

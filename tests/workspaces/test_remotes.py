@@ -117,3 +117,17 @@ def test_an_unknown_scheme_is_refused_even_where_a_helper_of_its_name_could_exis
 ):
     with pytest.raises(RefusedUrl, match="'ext' is not allowed"):
         remotes.parse("ext://host/x")
+
+
+def test_the_host_of_a_url_is_known_with_its_port_and_a_path_has_none():
+    hosts = {
+        "https://git.example/a": "git.example",
+        "https://GIT.example:8443/a": "git.example:8443",
+        "ssh://git@git.example/a": "git.example",
+        "git@git.example:a.git": "git.example",
+        "git.example:a.git": "git.example",
+        "file:///srv/a.git": "",
+        "/srv/a:b.git": "",
+        "nonsense": "",
+    }
+    assert {url: remotes.host_of(url) for url in hosts} == hosts

@@ -5,19 +5,19 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from tests.workspaces.remote import Remote, commit, git
 from tests.workspaces.witness import Tripwire, plant
-from workspaces import clone_files
 from workspaces.exceptions import (
     CloneMissing,
     GitFailed,
     GitStopped,
     InvalidName,
-    RefusedUrl,
     RepositoryBusy,
 )
 from workspaces.models import Worktree
+from workspaces.plumbing import clone_files
 from workspaces.repository import Repository, without_filters
 
 pytestmark = pytest.mark.django_db
@@ -54,13 +54,16 @@ def test_a_forced_push_is_followed(repository: Repository, remote: Remote):
     assert repository.remote_branch("main") == forced
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
 @pytest.mark.parametrize(("old", "new"), [("foo", "foo/bar"), ("foo/bar", "foo")])
 def test_a_branch_may_make_way_for_one_below_or_above_it(
-    repository: Repository, remote: Remote, old: str, new: str
+    repository: Repository, remote: Remote, old: str, new: str, *, packed: bool
 ):
     remote.push("a", branch=old)
     fetch(repository, remote)
-    repository.run(["pack-refs", "--all"])
+    if packed:
+        for directory in (repository.path, repository.control):
+            git("pack-refs", "--all", cwd=directory)
     remote.delete_branch(old)
     remote.push("b", branch=new)
     fetch(repository, remote)
@@ -97,21 +100,6 @@ def test_what_the_repository_says_of_its_remote_is_not_used(
     fetch(repository, remote)
     assert repository.remote_branch("main") == new
     assert tripwire.fired == ""
-
-
-@pytest.mark.parametrize("key", ["url.{other}.insteadOf", "remote.{url}.url"])
-def test_a_url_that_the_repository_leads_elsewhere_is_refused(
-    repository: Repository, remote: Remote, key: str
-):
-    other = "https://user:secret@elsewhere.example/x"
-    value = remote.url if "insteadOf" in key else other
-    named = key.format(other=other, url=remote.url)
-    git("config", named, value, cwd=repository.path)
-    with pytest.raises(RefusedUrl, match=r"elsewhere.example/x.*/config") as refused:
-        fetch(repository, remote)
-    assert "secret" not in str(refused.value)
-    with pytest.raises(RefusedUrl):
-        repository.find_default_branch(remote.url)
 
 
 def test_the_fetch_of_a_clone_as_it_was_made_is_one_process(
@@ -153,6 +141,36 @@ def test_no_tags_and_no_fetch_head_are_written(repository: Repository, remote: R
     fetch(repository, remote)
     assert git("tag", cwd=repository.path) == ""
     assert not (repository.path / "FETCH_HEAD").exists()
+
+
+def test_a_sibling_that_was_fetched_serves_another_without_the_remote(
+    repository: Repository, remote: Remote, tmp_path: Path, settings: Settings
+):
+    sibling = Repository(tmp_path / "sibling")
+    sibling.directory.mkdir()
+    sibling.create(remote.url)
+    new = remote.push("new")
+    remote.push("other", branch="topic")
+    assert fetch(repository, remote) == 2
+    remote.vanish()
+    settings.ACW_GIT_PROTOCOLS = ["https"]
+    assert sibling.take_from(repository, timeout=None, stop=None) == 2
+    assert sibling.remote_branch("main") == new
+    assert git("fsck", "--connectivity-only", cwd=sibling.path) == ""
+    assert sibling.take_from(repository, timeout=None, stop=None) == 0
+
+
+def test_nothing_of_a_siblings_agents_comes_with_it(
+    repository: Repository, remote: Remote, worktree: Worktree, tmp_path: Path
+):
+    mine = commit(Path(worktree.path))
+    git("update-ref", "refs/remotes/origin/mine", mine, cwd=repository.path)
+    sibling = Repository(tmp_path / "sibling")
+    sibling.directory.mkdir()
+    sibling.create(remote.url)
+    sibling.take_from(repository, timeout=None, stop=None)
+    assert not sibling.has_remote_branch("mine")
+    assert sibling.commit_of(mine) is None
 
 
 def test_a_fetch_of_nothing_fails(repository: Repository, remote: Remote):

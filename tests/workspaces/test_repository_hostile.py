@@ -1,4 +1,4 @@
-"""What agents may write into a clone's files, and where no fetch of it lets itself be led."""
+"""What agents may write into a clone's files, and what no fetch of it obeys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from tests.workspaces.remote import Remote, git
-from workspaces.exceptions import GitFailed, RefusedUrl
+from tests.workspaces.witness import Tripwire
+from workspaces.exceptions import GitFailed
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -16,36 +17,52 @@ pytestmark = pytest.mark.django_db
 NOBODY = "http://127.0.0.1:1/x"
 
 
-@pytest.mark.parametrize("way", ["include", "commondir", "worktree", "one line"])
-def test_no_detour_of_the_configuration_hides_another_url(
-    repository: Repository, remote: Remote, tmp_path: Path, way: str
+@pytest.fixture
+def other(remote: Remote, tmp_path: Path) -> Path:
+    """Another remote, with another commit on its branch."""
+    path = tmp_path / "other.git"
+    git("clone", "--quiet", "--bare", str(remote.path), str(path))
+    work = tmp_path / "other"
+    git("clone", "--quiet", str(path), str(work))
+    git("commit", "--quiet", "--allow-empty", "-m", "other", cwd=work)
+    git("push", "--quiet", "origin", "main", cwd=work)
+    return path
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["url", "include", "worktree", "remotes", "remote", "one line"],
+)
+def test_nothing_in_the_clone_leads_a_fetch_elsewhere(
+    repository: Repository, remote: Remote, other: Path, tmp_path: Path, way: str
 ):
-    git("clone", "--quiet", "--bare", str(remote.path), str(tmp_path / "evil"))
-    evil = tmp_path / "evil" / "config"
-    evil.write_text(f'[url "/elsewhere/x"] insteadOf = {remote.url}\n')
-    config = repository.path / "config"
+    clone = repository.path
+    config = clone / "config"
+    instead = f'[url "{other}"]\n\tinsteadOf = {remote.url}\n'
     match way:
+        case "url":
+            git("config", f"url.{other}.insteadOf", remote.url, cwd=clone)
         case "include":
-            git("config", "include.path", str(evil), cwd=repository.path)
-        case "commondir":
-            (repository.path / "commondir").write_text(f"{evil.parent}\n")
+            (tmp_path / "more").write_text(instead)
+            git("config", "include.path", str(tmp_path / "more"), cwd=clone)
         case "worktree":
-            git("config", "extensions.worktreeConfig", "true", cwd=repository.path)
-            (repository.path / "config.worktree").write_text(evil.read_text())
+            git("config", "extensions.worktreeConfig", "true", cwd=clone)
+            (clone / "config.worktree").write_text(instead)
+        case "remotes":
+            (clone / "remotes").mkdir()
+            (clone / "remotes" / "origin").write_text(f"URL: {other}\n")
+        case "remote":
+            git("config", f"remote.{remote.url}.url", str(other), cwd=clone)
         case "one line":
-            config.write_text(config.read_text() + evil.read_text())
-    with pytest.raises(RefusedUrl, match="/elsewhere/x"):
-        repository.fetch(remote.url, timeout=None, stop=None)
-
-
-def test_a_file_that_stands_for_a_remote_hides_no_other_url(
-    repository: Repository, settings: Settings
-):
-    settings.ACW_GIT_PROTOCOLS = ["ssh", "file"]
-    (repository.path / "remotes").mkdir()
-    (repository.path / "remotes" / "git@host:x").write_text("URL: /elsewhere/x\n")
-    with pytest.raises(RefusedUrl, match="/elsewhere/x"):
-        repository.fetch("git@host:x", timeout=None, stop=None)
+            config.write_text(config.read_text() + instead.replace("]\n\t", "] "))
+    new = remote.push("new")
+    if way != "remotes":
+        # What git alone makes of it.
+        reached = git("ls-remote", remote.url, "refs/heads/main", cwd=clone)
+        assert new not in reached
+    assert repository.fetch(remote.url, timeout=None, stop=None) == 1
+    assert repository.find_default_branch(remote.url) == "main"
+    assert repository.remote_branch("main") == new
 
 
 @pytest.mark.parametrize(
@@ -54,40 +71,48 @@ def test_a_file_that_stands_for_a_remote_hides_no_other_url(
         "http.proxy",
         "http.sslCAInfo",
         "http.cookieFile",
-        f"http.{NOBODY}.sslVerify",
-        "http.http://*.example/.proxyAuthMethod",
+        f"http.{NOBODY}.proxy",
         f"remote.{NOBODY}.proxy",
     ],
 )
-def test_nobody_is_put_between_and_no_check_is_turned_off(
-    repository: Repository, settings: Settings, key: str
-):
+def test_nobody_is_put_between(repository: Repository, settings: Settings, key: str):
     settings.ACW_GIT_PROTOCOLS = ["http"]
-    git("config", key, "x", cwd=repository.path)
-    with pytest.raises(
-        RefusedUrl, match=r"sets '(http|remote)\..*/config.*https_proxy"
-    ):
+    git("config", key, "http://127.0.0.1:2/proxy", cwd=repository.path)
+    with pytest.raises(GitFailed, match=r"connect to 127.0.0.1 port 1"):
         repository.fetch(NOBODY, timeout=None, stop=None)
-    with pytest.raises(RefusedUrl):
+    with pytest.raises(GitFailed, match=r"connect to 127.0.0.1 port 1"):
         repository.find_default_branch(NOBODY)
 
 
-def test_what_an_included_file_sets_counts_too(
-    repository: Repository, settings: Settings, tmp_path: Path
+def test_references_of_agents_are_not_written_through(
+    repository: Repository, remote: Remote
 ):
-    settings.ACW_GIT_PROTOCOLS = ["http"]
-    (tmp_path / "more").write_text("[http]\n\tproxy = http://127.0.0.1:2\n")
-    git("config", "include.path", str(tmp_path / "more"), cwd=repository.path)
-    with pytest.raises(RefusedUrl, match=r"sets 'http\.proxy'"):
-        repository.fetch(NOBODY, timeout=None, stop=None)
+    main = git("rev-parse", "origin/main", cwd=repository.path)
+    git("update-ref", "refs/heads/mine", main, cwd=repository.path)
+    git(
+        "symbolic-ref",
+        "refs/remotes/origin/main",
+        "refs/heads/mine",
+        cwd=repository.path,
+    )
+    new = remote.push("new")
+    assert repository.fetch(remote.url, timeout=None, stop=None) == 1
+    assert repository.remote_branch("main") == new
+    assert repository.local_branch("mine") == main
 
 
-def test_what_leads_nowhere_is_the_clones_own_affair(
-    repository: Repository, remote: Remote, settings: Settings
+def test_hooks_hear_nothing_of_a_fetch(
+    repository: Repository, remote: Remote, tripwire: Tripwire
 ):
-    settings.ACW_GIT_PROTOCOLS = ["http", "file"]
-    git("config", "http.postBuffer", "1000000", cwd=repository.path)
-    with pytest.raises(GitFailed, match="Failed to connect"):
-        repository.fetch(NOBODY, timeout=None, stop=None)
-    git("config", "http.proxy", "http://127.0.0.1:2", cwd=repository.path)
-    assert repository.fetch(remote.url, timeout=None, stop=None) == 0
+    hooks = repository.path / "hooks"
+    hooks.mkdir()
+    for name in ("reference-transaction", "post-checkout", "post-merge"):
+        (hooks / name).symlink_to(tripwire.program)
+    remote.push("a", branch="gone")
+    repository.fetch(remote.url, timeout=None, stop=None)
+    remote.delete_branch("gone")
+    remote.push("b", branch="gone/below")
+    repository.fetch(remote.url, timeout=None, stop=None)
+    assert tripwire.fired == ""
+    git("update-ref", "refs/heads/x", "origin/main", cwd=repository.path)
+    assert "reference-transaction" in tripwire.fired  # with git alone they are run

@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
+from pytest_django import Settings
 
 from jobs.models import Job, WorkerProcess
 from jobs.registry import runners
@@ -15,8 +16,9 @@ from tests.workspaces.factories import (
     WorkspaceFactory,
     WorktreeFactory,
 )
+from tests.workspaces.storages import MEMORY, use
 from workspaces import runners as module
-from workspaces.models import Worktree
+from workspaces.models import Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
 
@@ -32,14 +34,72 @@ def queued() -> set[tuple[str, str | None, str]]:
     return set(Job.objects.values_list("type", "ref_id", "queue"))
 
 
+def remote(number: int) -> str:
+    return f"https://git.example/{number}.git"
+
+
 def test_each_idle_workspace_is_fetched_by_its_host():
-    here, there = WorkspaceFactory(), WorkspaceFactory(host="elsewhere")
+    here, there = (
+        WorkspaceFactory(url=remote(n), host=host)
+        for n, host in enumerate(("test-host", "elsewhere"))
+    )
     WorktreeFactory(held_by="agent", held_since=timezone.now())
-    assert tick("workspace_fetch") == {"enqueued": 2}
+    WorkspaceFactory(url=remote(3), state=Workspace.State.FAILED)
+    assert tick("workspace_fetch") == {"enqueued": 2, "clones": 0}
     assert queued() == {
         ("workspace.fetch", str(here.pk), "host:test-host"),
         ("workspace.fetch", str(there.pk), "host:elsewhere"),
     }
+
+
+def test_it_is_fetched_when_it_is_due_if_that_is_before_the_next_tick(
+    settings: Settings,
+):
+    settings.JOBS_WORKSPACE_FETCH_INTERVAL = dt.timedelta(minutes=5)
+    overdue, soon, _ = (
+        WorkspaceFactory(
+            url=remote(n), next_fetch_at=Now() + dt.timedelta(minutes=minutes)
+        )
+        for n, minutes in enumerate((-60, 4, 6))
+    )
+    assert tick("workspace_fetch")["enqueued"] == 2
+    for workspace in (overdue, soon):
+        workspace.refresh_from_db()
+        job = Job.objects.get(ref_id=str(workspace.pk))
+        assert job.run_at == workspace.next_fetch_at
+        assert job.payload == {"workspace_id": workspace.pk, "when_due": True}
+
+
+def test_those_of_one_remote_are_one_job_of_the_one_that_is_due_first():
+    later = WorkspaceFactory(next_fetch_at=Now())
+    first = WorkspaceFactory(next_fetch_at=Now() - dt.timedelta(minutes=1))
+    WorkspaceFactory(next_fetch_at=Now())
+    assert tick("workspace_fetch")["enqueued"] == 1
+    assert Job.objects.get().ref_id == str(first.pk)
+    Workspace.objects.filter(pk=later.pk).update(
+        next_fetch_at=Now() - dt.timedelta(hours=1)
+    )
+    tick("workspace_fetch")
+    assert Job.objects.count() == 1
+
+
+def test_one_that_is_refused_is_looked_at_by_every_tick():
+    tomorrow = Now() + dt.timedelta(days=1)
+    refused = WorkspaceFactory(
+        url=remote(1), next_fetch_at=tomorrow, fetch_problem="auth"
+    )
+    WorkspaceFactory(url=remote(2), next_fetch_at=tomorrow, fetch_problem="network")
+    assert tick("workspace_fetch")["enqueued"] == 1
+    job = Job.objects.get()
+    assert job.ref_id == str(refused.pk)
+    assert job.run_at == job.created_at
+
+
+def test_a_clone_that_no_job_makes_any_more_is_taken_up():
+    left = WorkspaceFactory(state=Workspace.State.CLONING)
+    for _ in range(2):
+        assert tick("workspace_fetch") == {"enqueued": 0, "clones": 1}
+    assert queued() == {("workspace.clone", str(left.pk), "host:test-host")}
 
 
 def test_a_fetch_that_waits_is_not_doubled():
@@ -51,8 +111,9 @@ def test_a_fetch_that_waits_is_not_doubled():
 
 def test_many_are_enqueued_in_batches(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_BATCH", 2)
-    WorkspaceFactory.create_batch(5)
-    assert tick("workspace_fetch") == {"enqueued": 5}
+    for number in range(5):
+        WorkspaceFactory(url=remote(number))
+    assert tick("workspace_fetch") == {"enqueued": 5, "clones": 0}
     assert Job.objects.count() == 5
 
 
@@ -98,3 +159,10 @@ def test_each_host_that_may_have_files_cleans_up():
         "host:busy",
         "host:retired",
     }
+
+
+def test_a_storage_that_every_host_reaches_is_cleaned_up_once(settings: Settings):
+    use(settings, MEMORY)
+    AttachmentFactory(host="retired")
+    assert tick("attachment_cleanup") == {"enqueued": 1}
+    assert Job.objects.get().queue == "default"

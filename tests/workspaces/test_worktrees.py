@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.workspaces.remote import Remote, commit, git
 from tests.workspaces.witness import Tripwire, plant
+from workspaces import git as runner
 from workspaces import paths, worktrees
 from workspaces.exceptions import (
     BranchInUse,
@@ -15,6 +18,7 @@ from workspaces.exceptions import (
     GitStopped,
     OutsideDataDirectory,
 )
+from workspaces.git import Result
 from workspaces.models import Worktree
 from workspaces.repository import Repository
 
@@ -217,30 +221,72 @@ def test_forgetting_one_leaves_others_whose_directory_is_away(
     assert git("status", "--porcelain", cwd=other) == ""
 
 
-def test_a_tree_goes_with_read_only_directories_and_nothing_behind_its_links(
-    tmp_path: Path,
+def test_a_worktree_is_known_by_its_own_file_where_both_name_each_other(
+    repository: Repository, path: Path, tmp_path: Path
 ):
-    outside = tmp_path / "outside"
-    (outside / "directory").mkdir(parents=True)
-    (outside / "directory" / "kept").touch()
-    (outside / "directory").chmod(0o500)
-    top = tmp_path / "top"
-    (top / "closed" / "below").mkdir(parents=True)
-    (top / "closed" / "below" / "file").touch(0o400)
-    (top / "closed" / "link").symlink_to(outside / "directory")
-    (top / "closed" / "below").chmod(0o500)
-    (top / "closed").chmod(0o000)
-    worktrees.delete_tree(top)
-    assert not top.exists()
-    assert (outside / "directory" / "kept").exists()
-    assert (outside / "directory").stat().st_mode & 0o777 == 0o500
-    worktrees.delete_tree(top)  # nothing to delete is no error
+    add(repository, path, "topic")
+    admin = worktrees.known_as(repository, path)
+    assert admin == worktrees.registration(repository, path)
+    assert admin
+    link = (path / ".git").read_text()
+    for other in (
+        "gitdir: /etc/worktrees/x\n",
+        f"gitdir: {repository.path}/worktrees/..\n",
+        f"gitdir: {admin}\0\n",
+        "nothing",
+        "",
+    ):
+        (path / ".git").write_text(other)
+        assert worktrees.known_as(repository, path) is None
+    (path / ".git").write_text(link)
+    moved = path.with_name("moved")
+    path.rename(moved)
+    assert worktrees.known_as(repository, moved) is None
+    assert worktrees.known_as(repository, path) is None
 
 
-def test_a_tree_that_is_a_link_is_refused(tmp_path: Path):
-    (tmp_path / "victim").mkdir()
-    (tmp_path / "victim" / "file").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "victim")
+@pytest.mark.parametrize("kind", ["directory", "fifo", "link", "missing"])
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path, kind: str):
+    file = tmp_path / "file"
+    match kind:
+        case "directory":
+            file.mkdir()
+        case "fifo":
+            os.mkfifo(file)
+        case "link":
+            (tmp_path / "real").write_text("x")
+            file.symlink_to(tmp_path / "real")
+    assert worktrees.read_line(file) is None
+    (tmp_path / "regular").write_text("x" * 10)
+    assert worktrees.read_regular(tmp_path / "regular", most=3) == b"xxx"
+
+
+def test_its_lock_says_why_and_is_at_no_time_gone(repository: Repository, path: Path):
+    worktrees.add(repository, path, "topic", default="main", reason="acw:7:1")
+    admin = worktrees.registration(repository, path)
+    assert admin
+    assert (admin / "locked").read_text() == "acw:7:1\n"
+    worktrees.lock(admin, "acw:7:2")
+    assert "locked acw:7:2" in listed(repository)
+    assert [*admin.glob(".locked-*")] == []
+    link = admin.with_name("link")
+    link.symlink_to(admin)
     with pytest.raises(OutsideDataDirectory, match="symbolic link"):
-        worktrees.delete_tree(tmp_path / "link")
-    assert (tmp_path / "victim" / "file").exists()
+        worktrees.lock(link, "acw:7:3")
+
+
+def test_what_was_checked_out_need_not_be_read_again_to_be_seen_unchanged(
+    repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = runner.run
+
+    def as_if_in_one_tick(arguments: Sequence[str], **options: Any) -> Result:
+        done = run(arguments, **options)
+        if arguments[0] == "reset":
+            os.utime(path / "README", (1e9, 1e9))
+        return done
+
+    monkeypatch.setattr(runner, "run", as_if_in_one_tick)
+    add(repository, path, "topic")
+    # Says what differs from the index by its times, and does not look any further.
+    assert git("diff-files", cwd=path) == ""

@@ -19,12 +19,14 @@ def plant(path: Path, *lines: str) -> Path:
 
 
 class Tripwire:
-    """A program that leaves a mark when it is run."""
+    """A program that leaves a mark when it is run, and passes on what it reads unless it is to fail at once."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, fails: bool = False) -> None:
         self._mark = directory / "FIRED"
         self.program = plant(
-            directory / "tripwire.sh", f'echo "$0 $*" >> {self._mark}', "cat"
+            directory / "tripwire.sh",
+            f'echo "$0 $*" >> {self._mark}',
+            "exit 1" if fails else "cat",
         )
 
     @property

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from workspaces.admin import conversation, workspace
+from workspaces.admin import (
+    archives,
+    attachments,
+    conversation,
+    ledger,
+    workspaces,
+    worktrees,
+)
 
-__all__ = ["conversation", "workspace"]
+__all__ = [
+    "archives",
+    "attachments",
+    "conversation",
+    "ledger",
+    "workspaces",
+    "worktrees",
+]

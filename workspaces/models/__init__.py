@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workspaces.models.archive import LedgerEntry, WorktreeArchive
 from workspaces.models.conversation import Attachment, Conversation
+from workspaces.models.host import WorkspaceHost
 from workspaces.models.workspace import Workspace, Worktree
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Conversation",
     "LedgerEntry",
     "Workspace",
+    "WorkspaceHost",
     "Worktree",
     "WorktreeArchive",
 ]

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from jobs.display import seen
 from workspaces import paths
 from workspaces.models.workspace import (
     BRANCH_MAX_LENGTH,
@@ -68,7 +69,7 @@ class WorktreeArchive(models.Model):
     )
     entries = models.IntegerField(db_default=0)
     size_bytes = models.BigIntegerField(db_default=0)
-    # What people are shown of it: see workspaces.contents.Contents.as_data().
+    # What people are shown of it: see workspaces.pruning.contents.Contents.as_data().
     contents = models.JSONField(default=dict, blank=True)
     conversation_ids = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -92,7 +93,7 @@ class WorktreeArchive(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"archive {self.pk} of worktree {self.worktree_id} ({self.branch})"
+        return f"archive {self.pk} of worktree {self.worktree_id} ({seen(self.branch)})"
 
     @property
     def ref(self) -> str:

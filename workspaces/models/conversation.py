@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from workspaces.models.workspace import HOST_MAX_LENGTH, Worktree
 from workspaces.querysets import AttachmentQuerySet, ConversationQuerySet
-from workspaces.storage import attachment_storage, new_file_name
+from workspaces.storing.storage import attachment_storage, new_file_name
 
 
 class Conversation(models.Model):
@@ -75,8 +75,12 @@ class Attachment(models.Model):
         db_table = "attachments"
         ordering = ["-id"]
         indexes = [
-            # The sweep asks for each file whether it has a row.
-            models.Index(fields=["file"], name="attachments_file"),
+            # The sweep asks for each file whether it has a row, and for a directory's rows.
+            models.Index(
+                fields=["file"],
+                name="attachments_file",
+                opclasses=["varchar_pattern_ops"],
+            ),
             models.Index(
                 fields=["orphaned_at"],
                 name="attachments_orphaned",

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import MD5, Now
 
+from jobs.display import seen
 from workspaces import paths
 from workspaces.exceptions import InvalidName
 from workspaces.failures import Failure
@@ -86,10 +87,14 @@ class Workspace(models.Model):
     # Those that were found and are not approved; empty: none.
     tampered_config = models.JSONField(default=list, blank=True)
     tampered_since = models.DateTimeField(null=True, blank=True)
+    # With its worktrees; `clone_bytes` without them.
     size_bytes = models.BigIntegerField(null=True, blank=True)
+    clone_bytes = models.BigIntegerField(null=True, blank=True)
     sized_at = models.DateTimeField(null=True, blank=True)
     quota_told_at = models.DateTimeField(null=True, blank=True)
     maintained_at = models.DateTimeField(null=True, blank=True)
+    # When all of its objects were last found to be there.
+    checked_at = models.DateTimeField(null=True, blank=True)
     maintenance_error = models.TextField(blank=True, db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
@@ -151,6 +156,9 @@ class Worktree(models.Model):
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     fencing_no = models.BigIntegerField(db_default=0)
+    # When a use was last seen, whatever was made of last_used_at by hand since: what is done in its directory after that
+    # without a hold counts as use too.
+    use_seen_at = models.DateTimeField(db_default=Now())
     # Not pruned before; pinned: not at all.
     kept_until = models.DateTimeField(null=True, blank=True)
     pinned = models.BooleanField(db_default=False)
@@ -199,4 +207,4 @@ class Worktree(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"worktree {self.pk} ({self.branch})"
+        return f"worktree {self.pk} ({seen(self.branch)})"

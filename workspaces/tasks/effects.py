@@ -59,6 +59,7 @@ def _checkpoint(change: Change) -> None:
     change.data["note"] = change.details.text
     change.task.misses = 0
     terms.begin_checkpoint(change.task, change.now)
+    worktree_use.keep_alive(change)
 
 
 def _checkpoint_warn(change: Change) -> None:

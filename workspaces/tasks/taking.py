@@ -11,11 +11,14 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from workspaces import holds, hosts, paths
+from workspaces.archiving import lookup
 from workspaces.exceptions import (
+    ArchiveError,
     BranchInUse,
     WorkspacesError,
     WorktreeBusy,
     WorktreeHeld,
+    WorktreeQuarantined,
 )
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
@@ -27,6 +30,14 @@ from workspaces.tasks.models import Task, TaskEvent
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Reason
 from workspaces.tasks.verbs import add_id, worktree
+
+_NOT_THAT_ONE = (
+    ArchiveError,
+    BranchInUse,
+    WorktreeBusy,
+    WorktreeHeld,
+    WorktreeQuarantined,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,22 +111,27 @@ def _of_the_task(
     """The worktree in which this task was worked on last, or another that no other task's work is in."""
     used = _used(task_id)
     rows = Worktree.objects.filter(workspace=workspace)
-    free = dict(rows.free().filter(pk__in=used).values_list("pk", "branch"))
-    # One that was pruned has left its branch, and the task's work on it.
-    pruned = len(used) > Worktree.objects.filter(pk__in=used).count()
+    there = set(rows.filter(pk__in=used).values_list("pk", flat=True))
+    pruned = set(used) - set(
+        Worktree.objects.filter(pk__in=used).values_list("pk", flat=True)
+    )
+    for key in used:
+        if key in there or (key in pruned and _is_archived(key, workspace)):
+            # Somebody may be quicker, and not every archive can be restored.
+            with contextlib.suppress(*_NOT_THAT_ONE):
+                return holds.acquire_again(key, holder=holder)
     taken = set(rows.values_list("branch", flat=True))
-    for branch in itertools.chain(
-        (free[key] for key in used if key in free),
-        (
-            name
-            for name in _names(task_id)
-            if name not in taken and (pruned or not _exists(repository, name))
-        ),
-    ):
-        # Somebody may be quicker.
-        with contextlib.suppress(WorktreeHeld, WorktreeBusy, BranchInUse):
-            return holds.acquire(workspace, holder=holder, branch=branch)
+    for name in _names(task_id):
+        # One that was pruned has left its branch, and the task's work on it.
+        if name not in taken and (pruned or not _exists(repository, name)):
+            with contextlib.suppress(*_NOT_THAT_ONE):
+                return holds.acquire(workspace, holder=holder, branch=name)
     raise AssertionError("names never end")
+
+
+def _is_archived(worktree_id: int, workspace: Workspace) -> bool:
+    archive = lookup.latest(worktree_id)
+    return archive is not None and archive.workspace_id == workspace.pk
 
 
 def _used(task_id: int) -> list[int]:

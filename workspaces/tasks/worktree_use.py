@@ -39,7 +39,17 @@ def attach(change: Change, worktree: Worktree) -> None:
     if task.worktree_id != row.pk:
         release(change)
     task.worktree, task.worktree_held_since = row, row.held_since
+    # The task's own deadlines say how long.
+    keep_alive(change)
     change.data["worktree_id"] = row.pk
+
+
+def keep_alive(change: Change) -> None:
+    """Say that the task's worktree is in use, where it still has it; it is held until the task lets go of it."""
+    task = change.task
+    match task.worktree_id, task.worktree_held_since:
+        case int(worktree_id), dt.datetime() as since:
+            holds.keep_alive(worktree_id, held_since=since)
 
 
 def release(change: Change) -> None:

@@ -12,6 +12,7 @@ from jobs.command_line import OperatorCommand, actor
 from jobs.display import duration, first_line, summary
 from jobs.models import RunnerState
 from jobs.outcomes import describe
+from jobs.registry import Runner
 from jobs.stats import RunnerStatus
 from jobs.tables import print_json, print_table
 
@@ -30,12 +31,17 @@ class Command(OperatorCommand):
             help="one tick now, in the foreground, also of one that is switched off; exit status 1 when it fails",
         )
         running.add_argument("name", metavar="NAME")
+        running.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="only print what a tick would do now; exit status 2 where the runner cannot say",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["verb"] == "list":
             self._list(as_json=options["json"])
         else:
-            self._run(options["name"])
+            self._run(options["name"], dry=options["dry_run"])
 
     def _list(self, *, as_json: bool) -> None:
         statuses = stats.runners()
@@ -44,11 +50,14 @@ class Command(OperatorCommand):
             return
         print_table(self.stdout, _HEADERS, map(_row, statuses), empty="no runners")
 
-    def _run(self, name: str) -> None:
+    def _run(self, name: str, *, dry: bool) -> None:
         runner = registry.runners().get(name)
         if runner is None:
             known = ", ".join(sorted(registry.runners()))
             raise CommandError(f"there is no runner {name!r}; there are: {known}")
+        if dry:
+            self._foretell(runner)
+            return
         try:
             counts = runner_actions.run_here(runner, actor=actor())
         except (
@@ -56,6 +65,16 @@ class Command(OperatorCommand):
         ) as error:  # whatever the runner raises; it is recorded and logged
             raise CommandError(f"{name} failed: {describe(error)}") from error
         self.stdout.write(f"{name}: {summary(counts) or 'done'}")
+
+    def _foretell(self, runner: Runner) -> None:
+        if runner.dry_run is None:
+            able = [name for name, one in registry.runners().items() if one.dry_run]
+            raise CommandError(
+                f"{runner.name} cannot say what it would do; these can: {', '.join(sorted(able)) or 'none'}",
+                returncode=2,
+            )
+        for line in runner_actions.foretell(runner):
+            self.stdout.write(line)
 
 
 _HEADERS = ("NAME", "ENABLED", "EVERY", "NEXT", "LAST", "OUTCOME", "TOOK", "SUMMARY")

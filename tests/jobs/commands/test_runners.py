@@ -3,14 +3,18 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import DatabaseError, transaction
 from django.test import override_settings
 
 from jobs import registry
+from jobs.models import RunnerState
 from jobs.registry import runner
 from tests.jobs.auditing import recorded_audit
 from tests.jobs.factories import RunnerStateFactory, ago
@@ -113,3 +117,39 @@ def test_a_name_that_nobody_knows_is_exit_status_1():
         CommandError, match="there is no runner 'x'; there are: job_reaper"
     ):
         called("run", "x")
+
+
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["alone", "within one"])
+@pytest.mark.django_db(transaction=True)
+def test_a_dry_run_prints_what_would_be_done_and_can_write_nothing(
+    in_transaction: bool,
+):
+    def lines() -> Iterator[str]:
+        yield "one would be sent"
+        with pytest.raises(DatabaseError, match="read-only"), transaction.atomic():
+            RunnerStateFactory(name="job_reaper")
+        yield "another, too"
+
+    def tick(stop: Any) -> dict[str, int]:
+        raise AssertionError
+
+    runner("test_twin", dry_run=lines)(tick)
+    with (
+        recorded_audit() as told,
+        transaction.atomic() if in_transaction else nullcontext(),
+    ):
+        said = called("run", "test_twin", "--dry-run")
+        assert said == "one would be sent\nanother, too\n"
+        RunnerStateFactory(name="job_reaper")  # what comes after may write
+    assert told == []
+    assert RunnerState.objects.count() == 1
+
+
+@pytest.mark.usefixtures("only_reaper")
+def test_a_runner_without_a_dry_run_is_exit_status_2():
+    with pytest.raises(CommandError) as raised:
+        called("run", "job_reaper", "--dry-run")
+    assert str(raised.value) == (
+        "job_reaper cannot say what it would do; these can: none"
+    )
+    assert raised.value.returncode == 2

@@ -10,7 +10,7 @@ import pytest
 from tests.workspaces.remote import Remote, git
 from tests.workspaces.tasks.calling import answer, refusal, refused, run
 from tests.workspaces.tasks.market import agent, history, now, publish
-from workspaces import fetch, holds, worktrees
+from workspaces import clones, fetch, holds, prune, worktrees
 from workspaces.exceptions import EmptyRepository
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
@@ -39,6 +39,8 @@ def test_a_worktree_is_acquired_for_the_agent(workspace: Workspace):
     assert (str(worktree.pk), worktree.path) == (number, path)
     assert (Path(path) / ".git").exists()
     assert worktree.held_by == "bob"
+    # The task's own deadlines say how long.
+    assert worktree.lease_expires_at is None
     assert worktree.branch == f"acw/task-{task.pk}"
     assert now(task).worktree == worktree
     assert history(task) == ["publish", "take", "use_worktree"]
@@ -99,14 +101,13 @@ def test_somebody_may_be_quicker(workspace: Workspace, monkeypatch: pytest.Monke
     task = publish(workspace=workspace)
     one = acquired(task)
     run("task", "give-back", task.pk, "--as", "bob")
-    acquire = holds.acquire
+    again = holds.acquire_again
 
     def late(*arguments: Any, **others: Any) -> Worktree:
-        if others["branch"] == one.branch:
-            acquire(workspace, holder="carol", branch=one.branch)
-        return acquire(*arguments, **others)
+        holds.acquire(workspace, holder="carol", branch=one.branch)
+        return again(*arguments, **others)
 
-    monkeypatch.setattr(holds, "acquire", late)
+    monkeypatch.setattr(holds, "acquire_again", late)
     assert acquired(task).branch == f"acw/task-{task.pk}-2"
 
 
@@ -136,6 +137,32 @@ def test_the_branch_of_a_pruned_worktree_is_checked_out_again(
     again = acquired(task)
     assert again.branch == one.branch
     assert git("rev-parse", "HEAD", cwd=Path(again.path)) == done
+
+
+def test_a_pruned_worktree_of_the_task_is_restored_for_its_next_holder(
+    workspace: Workspace,
+):
+    task = publish(workspace=workspace)
+    one = acquired(task)
+    (Path(one.path) / "half-done").write_text("work")
+    run("task", "give-back", task.pk, "--as", "bob")
+    prune.archive_worktree(one.pk, actor="ada")
+    agent("carol")
+    again = acquired(task, "carol")
+    assert (again.pk, again.path, again.held_by) == (one.pk, one.path, "carol")
+    assert (Path(again.path) / "half-done").read_text() == "work"
+
+
+def test_one_of_another_workspace_in_which_it_was_worked_on_is_not_taken(
+    workspace: Workspace, remote: Remote
+):
+    task = publish()
+    elsewhere = clones.add_workspace("elsewhere", remote.url)
+    other = holds.acquire(elsewhere, holder="bob")
+    run("task", "take", task.pk, "--worktree", other.pk, "--as", "bob")
+    run("task", "give-back", task.pk, "--as", "bob")
+    Task.objects.update(workspace=workspace)
+    assert acquired(task).workspace == workspace
 
 
 @pytest.mark.parametrize("branch", ["../evil", "-x", "\udcff", "a b", "HEAD"])

@@ -19,6 +19,7 @@ from tests.workspaces.tasks.market import (
     worktree,
 )
 from workspaces import holds
+from workspaces.holding import leases
 from workspaces.models import Worktree
 from workspaces.tasks import actions, clock
 from workspaces.tasks.models import Task
@@ -60,6 +61,20 @@ def test_a_worktree_comes_with_the_task_that_is_taken():
     assert task.worktree == row
     assert task.worktree_held_since == row.held_since
     assert last_event(task).data == {"worktree_id": row.pk}
+
+
+def test_its_hold_lasts_as_long_as_the_tasks_and_a_checkpoint_is_heard_of():
+    row = leases.hold(WorktreeFactory().pk, holder=str(agent("bob")), lease=HOUR)
+    task = using(row)
+    row.refresh_from_db()
+    assert row.lease_expires_at is None
+    long_ago = clock.now() - 9 * HOUR
+    Worktree.objects.update(heartbeat_at=long_ago)
+    assert actions.checkpoint(task.pk, by=agent("bob"), note="half done").ok
+    row.refresh_from_db()
+    assert row.heartbeat_at
+    assert row.heartbeat_at > long_ago + 8 * HOUR
+    assert row.held_by == "bob"
 
 
 def test_a_worktree_can_be_named_later_and_let_go_of():

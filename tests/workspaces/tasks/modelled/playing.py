@@ -27,6 +27,7 @@ from tests.workspaces.tasks.modelled.stage import (
 )
 from tests.workspaces.tasks.modelled.world import OPERATOR, No
 from workspaces import holds
+from workspaces.holding import leases
 from workspaces.models import Worktree
 from workspaces.tasks import actions, agents, machine
 from workspaces.tasks.outcomes import Outcome
@@ -320,7 +321,7 @@ class Market(Stage):
         worktree = self._worktree(name)
         if hold.by is not None:
             holds.release(worktree.pk)
-        holds._hold(worktree, by)
+        leases.hold(worktree.pk, holder=by, lease=None)
         hold.by, hold.number = by, hold.number + 1
 
     def _worktree(self, name: str) -> Worktree:

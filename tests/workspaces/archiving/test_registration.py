@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.workspaces.remote import commit, git
+from workspaces import worktrees
+from workspaces.archiving import registration
+from workspaces.archiving.reading import Top
+from workspaces.archiving.registration import Head
+from workspaces.exceptions import NotArchivable
+from workspaces.models import Worktree
+from workspaces.repository import Repository
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def path(worktree: Worktree) -> Path:
+    return Path(worktree.path)
+
+
+@pytest.fixture
+def admin(repository: Repository, path: Path) -> Path:
+    found = worktrees.registration(repository, path)
+    assert found is not None
+    return found
+
+
+def head(repository: Repository, admin: Path) -> Head:
+    with Top(admin) as top:
+        return registration.head(repository, top, registration.read(top))
+
+
+def test_where_head_is(repository: Repository, path: Path, admin: Path):
+    at = git("rev-parse", "HEAD", cwd=path)
+    assert head(repository, admin) == Head("refs/heads/acw/work", at)
+    git("checkout", "--quiet", "--orphan", "begun", cwd=path)
+    assert head(repository, admin) == Head("refs/heads/begun", "")
+    git("checkout", "--quiet", "--detach", "--force", at, cwd=path)
+    assert head(repository, admin) == Head("", at)
+    (admin / "HEAD").unlink()
+    (admin / "HEAD").symlink_to("refs/heads/acw/work")
+    assert head(repository, admin) == Head("refs/heads/acw/work", at)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "ref: ../outside", "ref: HEAD", "0"])
+def test_a_head_that_says_nothing_is_refused(
+    repository: Repository, admin: Path, text: str
+):
+    (admin / "HEAD").write_text(text)
+    with pytest.raises(NotArchivable, match="neither a branch nor a commit"):
+        head(repository, admin)
+
+
+def test_a_head_that_is_a_pipe_is_not_waited_for(repository: Repository, admin: Path):
+    (admin / "HEAD").unlink()
+    os.mkfifo(admin / "HEAD")
+    with pytest.raises(NotArchivable):
+        head(repository, admin)
+
+
+def test_locks_and_what_is_made_anew_are_no_part_of_it(admin: Path):
+    for name in ("index.lock", "HEAD.lock", "mine"):
+        (admin / name).touch()
+    with Top(admin) as top:
+        found = {entry.path for entry in registration.read(top).entries}
+    assert {b"HEAD", b"index", b"mine", b"logs/HEAD"} <= found
+    assert found.isdisjoint(
+        {b"index.lock", b"HEAD.lock", b"gitdir", b"commondir", b"locked"}
+    )
+
+
+def test_commits_are_found_in_its_logs_and_in_its_branch_and_its_stashes(
+    repository: Repository, path: Path, admin: Path
+):
+    amended_away = commit(path)
+    git("commit", "--quiet", "--amend", "--message", "better", cwd=path)
+    stashed = {}
+    for branch in ("acw/work", "other"):
+        git("checkout", "--quiet", "-B", branch, cwd=path)
+        (path / "README").write_text(branch)
+        git("stash", "--quiet", cwd=path)
+        stashed[branch] = git("rev-parse", "refs/stash", cwd=path)
+    with Top(admin) as top:
+        named = registration.named_objects(top, registration.read(top))
+    assert amended_away in named
+    assert "0" * 40 not in named
+    assert amended_away in registration.branch_log(repository, "refs/heads/acw/work")
+    assert registration.branch_log(repository, "refs/heads/none") == set()
+    for branch, name in stashed.items():
+        assert registration.stashes(repository, f"refs/heads/{branch}") == {name}
+    assert registration.stashes(repository, "") == set()
+
+
+def test_one_that_is_reached_through_a_link_is_none(
+    repository: Repository, path: Path, admin: Path, tmp_path: Path
+):
+    (repository.path / "worktrees").rename(tmp_path / "moved")
+    (repository.path / "worktrees").symlink_to(tmp_path / "moved")
+    with pytest.raises(NotArchivable, match="symbolic link"):
+        registration.find(repository, path)

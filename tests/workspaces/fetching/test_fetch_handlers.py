@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from jobs.enqueue import enqueue_many
+from jobs.exceptions import LeaseLost, Permanent, Snooze
+from jobs.models import Job, Status
+from jobs.testing import run_due_jobs
+from tests.workspaces.conftest import Told, context, database_time
+from tests.workspaces.factories import AdminFactory, WorkspaceFactory
+from tests.workspaces.remote import Remote
+from workspaces import clones, fetch, holds, job_types, paths
+from workspaces.fetching import fetch_handlers, slots
+from workspaces.job_types import FetchPayload
+from workspaces.models import Workspace
+from workspaces.plumbing import locking
+
+pytestmark = pytest.mark.django_db
+
+HERE = ["host:test-host"]
+
+
+def test_a_fetch_that_fails_completes_its_job_and_is_told(
+    workspace: Workspace, remote: Remote, told: Told
+):
+    AdminFactory()
+    remote.vanish()
+    enqueue_many([job_types.fetch(workspace)])
+    (job,) = run_due_jobs(queues=HERE)
+    assert (job.status, job.attempts) == (Status.COMPLETED, 1)
+    assert len(told("workspace.sync_failed")) == 1
+
+
+def test_a_fetch_that_works_completes_too(workspace: Workspace, remote: Remote):
+    remote.push("new")
+    before = workspace.last_fetched_at
+    enqueue_many([job_types.fetch(workspace)])
+    (job,) = run_due_jobs(queues=HERE)
+    assert job.status == Status.COMPLETED
+    workspace.refresh_from_db()
+    assert workspace.last_fetched_at != before
+
+
+def test_a_workspace_that_was_acquired_meanwhile_is_not_fetched(workspace: Workspace):
+    holds.acquire(workspace, holder="agent")
+    before = workspace.last_fetched_at
+    fetch_handlers.fetch(context(), FetchPayload(workspace_id=workspace.pk))
+    workspace.refresh_from_db()
+    assert workspace.last_fetched_at == before
+
+
+def test_a_workspace_that_was_removed_meanwhile_is_no_error():
+    fetch_handlers.fetch(context(), FetchPayload(workspace_id=12345))
+
+
+def test_the_jobs_deadline_bounds_the_fetch(workspace: Workspace):
+    none_left = context(timeout=dt.timedelta(0))
+    fetch_handlers.fetch(none_left, FetchPayload(workspace_id=workspace.pk))
+    workspace.refresh_from_db()
+    assert "took longer than 0:00:00" in workspace.last_fetch_error
+
+
+def test_a_busy_repository_is_tried_again_soon(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetch, "LOCK_WAIT", dt.timedelta(0))
+    lock = paths.fetch_lock_path(Path(workspace.path).parent)
+    with (
+        locking.locked(lock, wait=dt.timedelta(0)),
+        pytest.raises(Snooze) as snooze,
+    ):
+        fetch_handlers.fetch(context(), FetchPayload(workspace_id=workspace.pk))
+    assert snooze.value.delay == dt.timedelta(seconds=30)
+
+
+def test_a_worker_that_stops_leaves_the_job_to_the_next(workspace: Workspace):
+    stopping = context()
+    stopping.notify_stop()
+    with pytest.raises(Snooze) as snooze:
+        fetch_handlers.fetch(stopping, FetchPayload(workspace_id=workspace.pk))
+    assert snooze.value.delay == dt.timedelta(0)
+    workspace.refresh_from_db()
+    assert workspace.failing_since is None
+
+
+def test_who_lost_the_lease_writes_nothing_more(workspace: Workspace):
+    lost = context()
+    lost.notify_lease_lost()
+    with pytest.raises(LeaseLost):
+        fetch_handlers.fetch(lost, FetchPayload(workspace_id=workspace.pk))
+
+
+def test_one_of_another_host_is_dead():
+    elsewhere = WorkspaceFactory(host="elsewhere")
+    with pytest.raises(Permanent, match="lies on host 'elsewhere'"):
+        fetch_handlers.fetch(context(), FetchPayload(workspace_id=elsewhere.pk))
+
+
+def when_due(workspace: Workspace) -> bool:
+    """Run the job that a tick enqueues; whether anything was fetched, or tried."""
+    before = Workspace.objects.get(pk=workspace.pk)
+    payload = FetchPayload(workspace_id=workspace.pk, when_due=True)
+    fetch_handlers.fetch(context(), payload)
+    after = Workspace.objects.get(pk=workspace.pk)
+    return (before.last_fetched_at, before.fetch_failures) != (
+        after.last_fetched_at,
+        after.fetch_failures,
+    )
+
+
+def test_one_that_was_fetched_meanwhile_is_not_fetched_again(workspace: Workspace):
+    Workspace.objects.update(next_fetch_at=Now() + dt.timedelta(minutes=1))
+    assert not when_due(workspace)
+    Workspace.objects.update(next_fetch_at=Now())
+    assert when_due(workspace)
+    assert not when_due(workspace)
+
+
+def test_those_of_its_remote_come_along_when_due(workspace: Workspace, remote: Remote):
+    other = clones.add_workspace("other", remote.url)
+    Workspace.objects.update(next_fetch_at=Now())
+    assert when_due(workspace)
+    assert not when_due(other)
+    times = Workspace.objects.values_list("last_fetched_at", flat=True)
+    assert all(at and at > other.created_at for at in times)
+
+
+def test_asking_for_one_that_is_held_fetches_no_other(
+    workspace: Workspace, remote: Remote
+):
+    other = clones.add_workspace("other", remote.url)
+    Workspace.objects.update(next_fetch_at=Now())
+    holds.acquire(workspace, holder="agent")
+    payload = FetchPayload(workspace_id=workspace.pk)
+    fetch_handlers.fetch(context(), payload)
+    before = other.last_fetched_at
+    other.refresh_from_db()
+    assert other.last_fetched_at == before
+
+
+def test_one_that_is_refused_is_asked_again_when_something_changes(
+    workspace: Workspace, remote: Remote, told: Told
+):
+    AdminFactory()
+    remote.vanish()
+    Workspace.objects.update(next_fetch_at=Now())
+    assert when_due(workspace)
+    assert not when_due(workspace)
+    remote.come_back()
+    assert when_due(workspace)
+    workspace.refresh_from_db()
+    assert workspace.failing_since is None
+    assert len(told("workspace.sync_recovered")) == 1
+
+
+def test_one_that_is_refused_is_asked_once_a_day_anyway(
+    workspace: Workspace, remote: Remote
+):
+    remote.vanish()
+    fetch.fetch_workspace(workspace)
+    workspace.refresh_from_db()
+    assert workspace.next_fetch_at - database_time() > dt.timedelta(hours=21)
+    Workspace.objects.update(next_fetch_at=Now())
+    assert when_due(workspace)
+
+
+def test_a_lock_that_somebody_has_is_waited_for_a_moment(workspace: Workspace):
+    lock = Path(workspace.path) / "refs/remotes/origin/main.lock"
+    (Path(workspace.path) / "refs/remotes/origin/main").unlink()
+    lock.touch()
+    with pytest.raises(Snooze) as snooze:
+        fetch_handlers.fetch(context(), FetchPayload(workspace_id=workspace.pk))
+    assert snooze.value.delay == dt.timedelta(seconds=30)
+    workspace.refresh_from_db()
+    assert workspace.fetch_problem == "lock"
+
+
+def test_where_many_fetch_from_a_host_it_waits_a_moment(settings: Settings):
+    settings.ACW_GIT_HOST_LIMIT = 1
+    workspace = WorkspaceFactory()
+    directory = Path(workspace.path).parent
+    Path(workspace.path).mkdir(parents=True)
+    paths.fetch_lock_path(directory).touch()
+    with slots.taken(workspace.url), pytest.raises(Snooze) as snooze:
+        fetch_handlers.fetch(context(), FetchPayload(workspace_id=workspace.pk))
+    assert snooze.value.delay <= dt.timedelta(seconds=3)
+    workspace.refresh_from_db()
+    assert workspace.failing_since is None
+
+
+def test_a_fetch_that_is_asked_for_does_not_wait_for_the_one_that_is_due(
+    workspace: Workspace,
+):
+    later = database_time() + dt.timedelta(hours=1)
+    enqueue_many([job_types.fetch_when_due(workspace, run_at=later)])
+    enqueue_many([job_types.fetch(workspace)])
+    (job,) = run_due_jobs(queues=HERE)
+    assert job.status == Status.COMPLETED
+    assert Job.objects.filter(status=Status.PENDING).count() == 1

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import datetime as dt
+import io
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils import timezone
+from pytest_django import Settings
+
+from tests.workspaces.conftest import make_idle
+from tests.workspaces.factories import WorktreeFactory
+from tests.workspaces.pruning.test_contents import everything_in
+from tests.workspaces.remote import commit
+from workspaces import holds
+from workspaces.models import Worktree
+from workspaces.prune import Outcome, prune_worktree
+from workspaces.repository import Repository
+
+pytestmark = pytest.mark.django_db
+
+
+def dry_run() -> list[str]:
+    stdout = io.StringIO()
+    call_command("runners", "run", "worktree_prune", "--dry-run", stdout=stdout)
+    return stdout.getvalue().splitlines()
+
+
+def rows() -> dict[str, list[tuple[object, ...]]]:
+    """Everything in the database."""
+    found = {}
+    with connection.cursor() as cursor:
+        for model in apps.get_models():
+            if not model._meta.proxy:
+                cursor.execute(f'SELECT * FROM "{model._meta.db_table}"')
+                found[model._meta.db_table] = sorted(cursor.fetchall(), key=str)
+    return found
+
+
+def disk(directory: Path) -> list[str]:
+    """Every name, time and size below the directory."""
+    listed = ["find", str(directory), "-printf", "%p %T@ %C@ %i %s\n"]
+    done = subprocess.run(listed, capture_output=True, text=True, check=True)
+    return sorted(done.stdout.splitlines())
+
+
+def test_it_says_what_would_happen_and_changes_nothing(
+    worktree: Worktree, path: Path, repository: Repository, data_dir: Path
+):
+    everything_in(path)
+    make_idle(worktree, days=31)
+    soon = holds.acquire(worktree.workspace, branch="acw/soon", holder="agent")
+    commit(Path(soon.path))
+    make_idle(holds.release(soon.pk), days=28)
+    before = rows(), disk(data_dir)
+    said = dry_run()
+    assert (rows(), disk(data_dir)) == before
+    warned, pruned = said
+    assert warned.startswith(f"worktree {soon.pk} (acw/soon) of demo on test-host: ")
+    assert "would be warned of; it has 1 commit that is not pushed (" in warned
+    assert f"worktree {worktree.pk} " in pruned
+    assert "would be archived and removed; it has 1 uncommitted change" not in pruned
+    assert "would be archived and removed; it has 2 uncommitted changes" in pruned
+    assert "it takes " in pruned
+    assert pruned.endswith("left out: node_modules/")
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+
+
+def test_what_would_keep_one_is_what_keeps_it(
+    worktree: Worktree, path: Path, settings: Settings
+):
+    settings.ACW_ARCHIVE_MAX_SIZE = 1024
+    (path / "large").write_bytes(os.urandom(20_000))
+    make_idle(worktree, days=31)
+    (said,) = dry_run()
+    assert "would be kept: it has " in said
+    assert "ACW_ARCHIVE_MAX_SIZE" in said
+    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+
+
+def test_why_others_are_kept(settings: Settings):
+    settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING = True
+    changes: dict[str, dict[str, object]] = {
+        "held by 'agent'": {"held_by": "agent", "held_since": timezone.now()},
+        "pinned": {"pinned": True},
+        "until 2100-01-01": {"kept_until": "2100-01-01T00:00Z"},
+        "quarantined": {"state": "quarantined"},
+        "it was not warned of 3 days": {"prune_warning_at": Now()},
+        "is pruning: would be finished": {"state": "pruning"},
+    }
+    for number, change in enumerate(changes.values()):
+        make_idle(WorktreeFactory(branch=f"b{number}", **change), days=31)
+    said = dry_run()
+    for number, why in enumerate(changes):
+        (line,) = (line for line in said if f"(b{number}) " in line)
+        assert why in line
+
+
+def test_what_lies_on_another_host_is_seen_there_only():
+    make_idle(WorktreeFactory(workspace__host="elsewhere"), days=31)
+    (said,) = dry_run()
+    assert "can be seen on elsewhere only" in said
+
+
+def test_one_that_is_in_use_would_be_kept(worktree: Worktree, path: Path):
+    Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
+    (path / "new").touch()
+    (said,) = dry_run()
+    assert "would be kept: something was done in it since it was let go of" in said
+
+
+def test_where_nothing_would_happen_that_is_said():
+    (said,) = dry_run()
+    assert said.startswith("nothing would be")

@@ -1,0 +1,134 @@
+"""What the clone keeps for one worktree (its HEAD, index, logs, operations in progress), as an archive has it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from workspaces import worktrees
+from workspaces.archiving import manifest
+from workspaces.archiving.manifest import Kind, Manifest
+from workspaces.archiving.reading import Top
+from workspaces.exceptions import NotArchivable
+from workspaces.repository import Repository, Stop
+
+INDEX = b"index"
+# Written anew by whoever makes the registration again.
+_OURS = frozenset({b"gitdir", b"commondir", b"locked"})
+_INDEX_MOST = 1024 * 1024 * 1024
+_TEXT_MOST = 64 * 1024 * 1024
+_HEAD_MOST = 4096
+_OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_NOWHERE = "0" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD is: on ``branch`` (a full name, ``refs/heads/…``), or, without one, at ``commit``.
+
+    ``commit`` is "" where the branch has none yet.
+    """
+
+    branch: str
+    commit: str
+
+
+def find(repository: Repository, path: Path) -> Path | None:
+    """The registration of the worktree of ``path``, which must be a directory of the clone itself."""
+    listed = repository.path / "worktrees"
+    if listed.is_symlink():
+        raise NotArchivable(
+            f"{listed} is a symbolic link; put the directory itself in its place"
+        )
+    return worktrees.registration(repository, path)
+
+
+def read(top: Top, *, stop: Stop | None = None) -> Manifest:
+    """All that is in it, without locks that who died left behind."""
+    return manifest.of(top, but=_is_left_out, stop=stop)
+
+
+def head(repository: Repository, top: Top, listed: Manifest) -> Head:
+    """Where its HEAD is; raises :class:`~workspaces.exceptions.NotArchivable` where it has none that can be understood."""
+    kinds = {entry.path: entry.kind for entry in listed.entries}
+    text = (
+        b"ref: " + top.link(b"HEAD")
+        if kinds.get(b"HEAD") is Kind.LINK
+        else top.read(b"HEAD", most=_HEAD_MOST) or b""
+    ).strip()
+    if _OBJECT.fullmatch(text):
+        return Head("", text.decode())
+    name = text.removeprefix(b"ref:").strip().decode(errors="surrogateescape")
+    if text.startswith(b"ref:") and name.startswith("refs/") and ".." not in name:
+        return Head(name, repository.commit_of(name) or "")
+    raise NotArchivable(
+        "its HEAD names neither a branch nor a commit; check out what it was on"
+    )
+
+
+def named_objects(top: Top, listed: Manifest) -> set[str]:
+    """The names of objects in its files: where HEAD has been, what is being merged, picked, bisected and stashed."""
+    names: set[str] = set()
+    for entry in listed.entries:
+        # Submodules have their repositories in it, with objects of their own.
+        if (
+            entry.kind is not Kind.FILE
+            or entry.path == INDEX
+            or entry.path.startswith(b"modules/")
+        ):
+            continue
+        text = top.read(entry.path, most=_TEXT_MOST)
+        if text is not None:
+            names |= objects_in(text)
+    return names
+
+
+def objects_in(text: bytes) -> set[str]:
+    """The full names of objects in a text of git's."""
+    return {name.decode() for name in _OBJECT.findall(text)} - {_NOWHERE}
+
+
+def branch_log(repository: Repository, branch: str) -> set[str]:
+    """Where a branch has been, as its log in the clone says."""
+    with Top(repository.path) as top:
+        path = f"logs/{branch}".encode(errors="surrogateescape")
+        return objects_in(top.read(path, most=_TEXT_MOST) or b"")
+
+
+def stashes(repository: Repository, branch: str) -> set[str]:
+    """The stashes that were made on the branch; ``""``: on none."""
+    short = branch.removeprefix("refs/heads/").encode(errors="surrogateescape")
+    name = short or b"(no branch)"
+    with Top(repository.path) as top:
+        log = top.read(b"logs/refs/stash", most=_TEXT_MOST) or b""
+    made = (b"WIP on " + name + b":", b"On " + name + b":")
+    return {
+        fields[0].split(b" ")[1].decode(errors="replace")
+        for line in log.splitlines()
+        if (fields := line.split(b"\t", 1))[1:] and fields[1].startswith(made)
+    }
+
+
+def copy_index(top: Top, listed: Manifest, directory: Path) -> bool:
+    """Copy the index, whole or split, to where a git directory of our own has it; False where there is none."""
+    found = False
+    for entry in listed.entries:
+        if entry.path != INDEX and not entry.path.startswith(b"sharedindex."):
+            continue
+        text = (
+            top.read(entry.path, most=_INDEX_MOST)
+            if entry.kind is Kind.FILE and b"/" not in entry.path
+            else None
+        )
+        if text is None:
+            raise NotArchivable(
+                "its index is no file, or larger than 1 GiB; remove what is in its place"
+            )
+        (directory / entry.path.decode()).write_bytes(text)
+        found = found or entry.path == INDEX
+    return found
+
+
+def _is_left_out(path: bytes) -> bool:
+    return path in _OURS or path.endswith(b".lock")

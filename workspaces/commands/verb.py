@@ -1,0 +1,48 @@
+"""What verbs of `manage.py workspace` and `manage.py worktree` share: the command, and arguments."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from jobs.command_line import VerbsCommand
+from jobs.durations import ACCEPTED, parse_duration
+from workspaces.exceptions import WorkspacesError
+
+
+class WorkspacesCommand(VerbsCommand):
+    """Verbs whose errors of this app are one line, and exit status 1."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            super().handle(*args, **options)
+        except WorkspacesError as error:
+            raise CommandError(str(error)) from error
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The flag ``--json``."""
+    parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
+
+
+def name_argument(parser: argparse.ArgumentParser) -> None:
+    """The workspace's name, as the only argument."""
+    parser.add_argument("name", metavar="NAME")
+
+
+def id_argument(parser: argparse.ArgumentParser) -> None:
+    """The worktree's id, as the only argument."""
+    parser.add_argument("id", metavar="ID", type=int)
+
+
+def duration(text: str) -> dt.timedelta:
+    """An argument such as ``1h30m``."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: {error}; accepted: {ACCEPTED}"
+        ) from None

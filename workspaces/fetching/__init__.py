@@ -1,0 +1,1 @@
+"""When a workspace is fetched, what becomes of it, and how a damaged clone is healed."""

@@ -1,0 +1,260 @@
+"""Putting a worktree's directory right where it is gone or is something else; nothing that is found is deleted.
+
+What git still keeps of the worktree (its index, where HEAD is and was, a merge in progress) is used again. Where that cannot be
+done, the commits that only it leads to get branches ``acw/rescued-…``, and the rest is put aside.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from workspaces import git, ledger, paths, seal, worktrees
+from workspaces.events import LogEvent
+from workspaces.exceptions import GitError, GitStopped, GitTimeout, WorktreeError
+from workspaces.holding import aside, leases
+from workspaces.models import LedgerEntry, Worktree
+from workspaces.pruning import removal
+from workspaces.repository import Repository, Stop, without_filters
+from workspaces.upkeep import registrations
+
+log = logging.getLogger(__name__)
+
+ACTOR = "system"
+
+_MAKING = "acw:making"
+"""Why one is locked that is not checked out to the end."""
+_UNFINISHED = ".making"
+
+_LISTING_MOST = 64 * 1024 * 1024
+_LOG_MOST = 16 * 1024 * 1024
+_VISITED_MOST = 500
+"""Commits asked of git in one command."""
+_RESCUED_MOST = 1000
+_OBJECT_NAMES = (40, 64)
+
+
+def is_whole(repository: Repository, path: Path) -> bool:
+    """Whether the worktree's directory is there, is what git knows as this worktree, and was checked out to the end."""
+    admin = worktrees.known_as(repository, path)
+    return (
+        admin is not None and worktrees.read_line(admin / "locked") != _MAKING.encode()
+    )
+
+
+def make_whole(
+    repository: Repository, worktree: Worktree, *, stop: Stop | None
+) -> None:
+    """See that the worktree's directory is there and is what git knows as this worktree.
+
+    The caller has the repository's lock. Raises :class:`~workspaces.exceptions.OutsideDataDirectory`, ``ConfigTampered``,
+    ``BranchInUse``, ``EmptyRepository``, ``GitError`` and OSError.
+    """
+    path = paths.own_worktree_path(worktree)
+    if is_whole(repository, path):
+        return
+    seal.check(worktree.workspace, repository)
+    admin = worktrees.registration(repository, path)
+    if admin is None and _was_forgotten(repository, path):
+        registrations.rebuild(
+            repository,
+            path,
+            worktree.branch,
+            default=worktree.workspace.default_branch,
+            stop=stop,
+        )
+        reason = "git had forgotten its directory, and knows it again"
+    else:
+        reason = "its directory was not there, and was checked out again"
+        _check_out_again(repository, worktree, path, admin, stop=stop)
+    ledger.record(
+        LedgerEntry.Action.MENDED,
+        actor=ACTOR,
+        worktree=worktree,
+        data={"reason": reason},
+    )
+    log.warning(
+        LogEvent.WORKTREE_MENDED, extra={**leases.facts(worktree), "reason": reason}
+    )
+
+
+def _was_forgotten(repository: Repository, path: Path) -> bool:
+    """Whether the directory is this worktree, by what it says itself, and its registration is gone."""
+    target = None if path.is_symlink() else registrations.target_of(path)
+    return (
+        target is not None
+        and target.parent == repository.path / "worktrees"
+        and not os.path.lexists(target)
+    )
+
+
+def _check_out_again(
+    repository: Repository,
+    worktree: Worktree,
+    path: Path,
+    admin: Path | None,
+    *,
+    stop: Stop | None,
+) -> None:
+    if os.path.lexists(path):
+        _put_aside(repository, worktree, path, what="what stood in its place")
+    if admin is None or not _again(repository, worktree, path, admin, stop=stop):
+        worktrees.add(
+            repository,
+            path,
+            worktree.branch,
+            default=worktree.workspace.default_branch,
+            # Whoever dies meanwhile has left it so; who acquires it says otherwise.
+            reason=_MAKING,
+            stop=stop,
+        )
+
+
+def lock_reason(worktree: Worktree, *, fencing_no: int | None = None) -> str:
+    """What git is told of why nobody may forget the worktree: its hold, by default the one that the row has."""
+    number = worktree.fencing_no if fencing_no is None else fencing_no
+    return f"acw:{worktree.pk}:{number}"
+
+
+def discard_interrupted(repository: Repository, worktree: Worktree) -> None:
+    """Remove what is left of a worktree whose making was interrupted; nobody was ever given it.
+
+    The caller has the repository's lock, so who was making it is dead.
+    """
+    worktrees.discard(repository, paths.own_worktree_path(worktree))
+    Worktree.objects.filter(pk=worktree.pk, state=Worktree.State.CREATING).delete()
+    log.warning(LogEvent.WORKTREE_DISCARDED, extra=leases.facts(worktree))
+
+
+def _put_aside(
+    repository: Repository, worktree: Worktree, path: Path, *, what: str
+) -> None:
+    moved = aside.put_aside(repository, path)
+    said = f"{what} is in {moved} now"
+    Worktree.objects.filter(pk=worktree.pk).update(state_reason=said)
+    ledger.record(
+        LedgerEntry.Action.QUARANTINED,
+        actor=ACTOR,
+        worktree=worktree,
+        data={"reason": said, "moved_to": str(moved)},
+    )
+    log.warning(
+        LogEvent.WORKTREE_PUT_ASIDE,
+        extra={**leases.facts(worktree), "moved_to": str(moved)},
+    )
+
+
+def _again(
+    repository: Repository,
+    worktree: Worktree,
+    path: Path,
+    admin: Path,
+    *,
+    stop: Stop | None,
+) -> bool:
+    """Check out what its registration has, or else put that aside, its commits saved, and return False."""
+    # Under another name until it is whole.
+    unfinished = repository.directory / _UNFINISHED
+    removal.delete_tree(unfinished)
+    try:
+        _check_out(unfinished, admin, stop=stop)
+        path.parent.mkdir(exist_ok=True)
+        os.rename(unfinished, path)
+    except (GitStopped, GitTimeout):
+        raise
+    except (GitError, WorktreeError):
+        rescue(repository, admin, prefix=f"acw/rescued-{worktree.pk}", stop=stop)
+        _put_aside(repository, worktree, admin, what="what git kept of it")
+        return False
+    finally:
+        removal.delete_tree(unfinished)
+    return True
+
+
+def _check_out(path: Path, admin: Path, *, stop: Stop | None) -> None:
+    path.mkdir()
+    (path / ".git").write_bytes(b"gitdir: " + os.fsencode(admin) + b"\n")
+    config = without_filters(admin)
+    if not (admin / "index").is_file():
+        steps = [["read-tree", "HEAD"]]
+    else:
+        steps = []
+        _refuse_leading_out(admin, stop=stop)
+    for arguments in (
+        *steps,
+        ["checkout-index", "--all", "--force", "--quiet"],
+        ["update-index", "-q", "--refresh"],
+    ):
+        git.run(
+            arguments,
+            cwd=path,
+            git_dir=admin,
+            work_tree=path,
+            config=config,
+            stop=stop,
+            # Of the last: there are conflicts, or a lock that somebody left, which is not ours to remove.
+            accept=(0, 1, 128) if arguments[0] == "update-index" else (0,),
+        )
+
+
+def _refuse_leading_out(admin: Path, *, stop: Stop | None) -> None:
+    """An index is a file that agents can write: git does not ask where the names in it lead."""
+    listed = git.run(
+        ["ls-files", "-z"], git_dir=admin, stop=stop, most=_LISTING_MOST
+    ).stdout
+    for name in listed.split(b"\0"):
+        parts = name.lower().split(b"/")
+        if name and (b".." in parts or b"" in parts or b".git" in parts):
+            raise WorktreeError(f"the index of {admin} has a name that leads elsewhere")
+
+
+def rescue(
+    repository: Repository, admin: Path, *, prefix: str, stop: Stop | None = None
+) -> list[str]:
+    """Give each commit that a registration's HEAD is or was at, and no branch leads to, a branch; return their names."""
+    visited = _visited(admin)
+    made: list[str] = []
+    for start in range(0, len(visited), _VISITED_MOST):
+        some = visited[start : start + _VISITED_MOST]
+        while len(made) < _RESCUED_MOST:
+            lost = repository.run(
+                [
+                    "rev-list",
+                    "--ignore-missing",
+                    "--topo-order",
+                    "--max-count=1",
+                    *some,
+                    "--not",
+                    "--branches",
+                    "--remotes",
+                    "--",
+                ],
+                stop=stop,
+            ).stdout.decode()
+            if not (commit := lost.strip()):
+                break
+            branch = f"{prefix}-{commit[:12]}"
+            repository.run(["update-ref", f"refs/heads/{branch}", commit, ""])
+            made.append(branch)
+    return made
+
+
+def _visited(admin: Path) -> list[str]:
+    """The commits that HEAD is or was at, each once, as the registration's files have them."""
+    lines = _text(admin / "logs" / "HEAD").splitlines()
+    named = [word for line in reversed(lines) for word in line.split(b" ")[1::-1]]
+    named += [_text(admin / name).strip() for name in ("HEAD", "ORIG_HEAD")]
+    return list(dict.fromkeys(word.decode() for word in named if _is_object(word)))
+
+
+def _is_object(word: bytes) -> bool:
+    return (
+        len(word) in _OBJECT_NAMES
+        and not word.strip(b"0123456789abcdef")
+        and bool(word.strip(b"0"))
+    )
+
+
+def _text(file: Path) -> bytes:
+    return worktrees.read_regular(file, most=_LOG_MOST) or b""

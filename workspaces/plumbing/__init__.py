@@ -1,0 +1,1 @@
+"""What :mod:`workspaces.git` and :mod:`workspaces.repository` are made of: processes, control directories, references, locks."""

@@ -1,0 +1,144 @@
+"""Taking one worktree off the disk, step by step: out of reach, into an archive that is verified, and only then deleted.
+
+The caller has the repository's lock and has claimed the row. Whatever is interrupted is found by what the trash names
+(:mod:`workspaces.pruning.trash`), and goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from workspaces import seal, worktrees
+from workspaces.archiving import snapshot, verifying
+from workspaces.exceptions import NotArchivable, WorktreeBusy
+from workspaces.holding import activity
+from workspaces.models import Worktree, WorktreeArchive
+from workspaces.pruning import removal, trash
+from workspaces.repository import Repository, Stop
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cleared:
+    """What the worktree is in from now on, and what the verifier found; None: nothing was left of it to archive."""
+
+    archive: WorktreeArchive | None
+    verdict: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clearing:
+    """One worktree, with the path that is its own, and why and by whom it is taken away."""
+
+    repository: Repository
+    worktree: Worktree
+    path: Path
+    reason: WorktreeArchive.Reason
+    actor: str
+    stop: Stop | None = None
+
+    def archive(self) -> Cleared:
+        """Have all of it in an archive, of which nothing can be taken back any more.
+
+        Raises :class:`~workspaces.exceptions.WorktreeBusy` (somebody works in it), ``ArchiveError``, ``ConfigTampered``,
+        ``OutsideDataDirectory``, ``GitError`` and OSError; then :meth:`put_back` puts it where it was.
+        """
+        key = self.worktree.pk
+        if (cleared := self.already_archived()) is not None:
+            return cleared
+        moved = trash.moved(self.repository, key)
+        if not os.path.lexists(moved):
+            self._move_out()
+        elif os.path.lexists(self.path):
+            raise NotArchivable(
+                f"{self.path} is there again, while what it was before waits in {moved}"
+            )
+        has_files = os.path.lexists(moved)
+        seal.check(self.worktree.workspace, self.repository)
+        if has_files:
+            removal.check(moved)
+            self._refuse_used(moved)
+        taken = snapshot.take(
+            self.repository,
+            self.worktree,
+            at=moved,
+            reason=self.reason,
+            actor=self.actor,
+            stop=self.stop,
+        )
+        verdict = verifying.verify(self.repository, taken, at=moved, stop=self.stop)
+        if has_files:
+            # Whoever came in by a directory that was open all the time.
+            self._refuse_used(moved)
+            trash.give_up(self.repository, key, taken.pk)
+        taken.refresh_from_db()
+        return Cleared(archive=taken, verdict=verdict)
+
+    def already_archived(self) -> Cleared | None:
+        """What an earlier attempt came to that only deleting and writing down was left of; None: it had not come so far.
+
+        Raises :class:`~workspaces.exceptions.NotArchivable` where the archive is not known.
+        """
+        for archive_id in trash.archives_of(self.repository, self.worktree.pk):
+            archive = WorktreeArchive.objects.filter(pk=archive_id).first()
+            # What is left of one that was restored since is of its life before.
+            if archive is None or archive.restored_at is None:
+                return self._known(archive, archive_id)
+        moved = trash.moved(self.repository, self.worktree.pk)
+        # What git keeps of one whose directory is gone may be all that there is of some work.
+        is_gone = (
+            not os.path.lexists(moved)
+            and not os.path.lexists(self.path)
+            and worktrees.registration(self.repository, self.path) is None
+        )
+        return self._nothing_left() if is_gone else None
+
+    def _move_out(self) -> None:
+        if os.path.lexists(self.path):
+            removal.check(self.path)
+            self._refuse_used(self.path)
+            removal.check_deletable(self.path, stop=self.stop)
+            trash.put_in(self.repository, self.worktree.pk, self.path)
+
+    def _refuse_used(self, directory: Path) -> None:
+        if used := activity.workers(directory):
+            raise WorktreeBusy(used)
+
+    def _known(self, archive: WorktreeArchive | None, archive_id: int) -> Cleared:
+        """One that an earlier attempt was deleting."""
+        if archive is None or archive.worktree_id != self.worktree.pk:
+            raise NotArchivable(
+                f"{trash.archived(self.repository, self.worktree.pk, archive_id)} should be in archive {archive_id}, and there is no "
+                "such archive of it: was the database restored from a backup? Move it away by hand"
+            )
+        when = archive.verified_at
+        return Cleared(
+            archive=archive,
+            verdict=f"verified at {when:%Y-%m-%d %H:%M:%S %Z}, before its removal was interrupted",
+        )
+
+    def _nothing_left(self) -> Cleared:
+        """Neither files nor a registration: removed by somebody else, or by an attempt that died before it said so."""
+        newest = WorktreeArchive.objects.filter(
+            worktree_id=self.worktree.pk, state=WorktreeArchive.State.VERIFIED
+        ).first()
+        if newest is None:
+            return Cleared(archive=None, verdict="")
+        when = newest.verified_at
+        return Cleared(
+            archive=newest,
+            verdict=f"verified at {when:%Y-%m-%d %H:%M:%S %Z}; nothing was left on the disk",
+        )
+
+    def put_back(self) -> None:
+        """Undo what :meth:`archive` did, where it is not archived; raises OSError and ``OutsideDataDirectory``."""
+        moved = trash.moved(self.repository, self.worktree.pk)
+        if os.path.lexists(moved) and not os.path.lexists(self.path):
+            trash.take_out(self.repository, self.worktree.pk, self.path)
+
+    def delete(self, cleared: Cleared) -> None:
+        """Delete what is archived; raises OSError where something cannot be deleted, and can be called again."""
+        if cleared.archive is not None:
+            key = self.worktree.pk
+            trash.delete(self.repository, key, cleared.archive.pk, self.path)

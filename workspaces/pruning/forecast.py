@@ -1,0 +1,147 @@
+"""What ``worktree_prune`` would do now: the lines of ``runners run worktree_prune --dry-run``. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from workspaces import hosts, paths, prune, seal
+from workspaces.exceptions import (
+    ArchiveTooLarge,
+    ConfigTampered,
+    WorkspacesError,
+    WorktreeBusy,
+)
+from workspaces.holding import activity
+from workspaces.models import Worktree
+from workspaces.pruning import contents, removal, warn
+from workspaces.pruning.contents import Contents
+from workspaces.querysets import WorktreeQuerySet
+from workspaces.repository import Repository
+
+
+def lines() -> Iterator[str]:
+    """One line for each worktree that would be warned of, pruned, finished or kept; the contents of this host's are looked at."""
+    count = 0
+    for rows, told in (
+        (warn.due(), _would_warn),
+        (prune.due(), _would_prune),
+        (Worktree.objects.unfinished(), _would_finish),
+        (_kept(), _would_keep),
+    ):
+        for worktree in _listed(rows):
+            count += 1
+            yield f"{_name(worktree)}: {told(worktree)}"
+    if not count:
+        yield "nothing would be warned of, pruned or kept: no worktree has been idle for so long"
+
+
+def _listed(rows: WorktreeQuerySet) -> Iterator[Worktree]:
+    return rows.select_related("workspace__owner").order_by("pk").iterator(500)
+
+
+def _kept() -> WorktreeQuerySet:
+    """Those that are past their time, and that nothing would be done about."""
+    over = Worktree.objects.filter(
+        last_used_at__lt=Now() - settings.JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD
+    )
+    due = prune.due().values("pk")
+    warned_now = warn.due().values("pk")
+    unfinished = Worktree.objects.unfinished().values("pk")
+    return (
+        over.exclude(pk__in=due).exclude(pk__in=warned_now).exclude(pk__in=unfinished)
+    )
+
+
+def _name(worktree: Worktree) -> str:
+    workspace = worktree.workspace
+    return f"worktree {worktree.pk} ({worktree.branch}) of {workspace.name} on {workspace.host}"
+
+
+def _would_warn(worktree: Worktree) -> str:
+    found = _look(worktree)
+    if isinstance(found, str):
+        return f"would be warned of; {found}"
+    return f"would be warned of; {_has(found)}"
+
+
+def _would_prune(worktree: Worktree) -> str:
+    found = _look(worktree)
+    if isinstance(found, str):
+        return f"would be pruned there; {found}"
+    try:
+        _refuse(worktree, found)
+    except WorkspacesError as error:
+        return f"would be kept: {error}"
+    left_out = (
+        f"; left out: {', '.join(found.recreatable.names)}{', …' if found.recreatable.count > len(found.recreatable.names) else ''}"
+        if found.recreatable.count
+        else ""
+    )
+    return f"would be archived and removed; {_has(found)}{left_out}"
+
+
+def _would_finish(worktree: Worktree) -> str:
+    return f"is {worktree.state}: would be finished or undone where nobody is at it"
+
+
+def _would_keep(worktree: Worktree) -> str:
+    if worktree.held_by is not None:
+        return f"would be kept: held by {worktree.held_by!r}"
+    if worktree.pinned:
+        return "would be kept: pinned"
+    if worktree.state != Worktree.State.READY:
+        return f"would be kept: {worktree.state}"
+    if worktree.kept_until is not None and worktree.prune_warning_at is None:
+        return f"would be kept: until {worktree.kept_until:%Y-%m-%d %H:%M %Z}"
+    lead = settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
+    return f"would be kept: it was not warned of {lead} ago (JOBS_WORKTREE_PRUNE_REQUIRE_WARNING)"
+
+
+def _look(worktree: Worktree) -> Contents | str:
+    """What is in it, or why that cannot be said."""
+    if worktree.workspace.host != hosts.this_host():
+        return f"what is in it can be seen on {worktree.workspace.host} only"
+    try:
+        repository = Repository(paths.own_directory(worktree.workspace))
+        return contents.look(repository, paths.own_worktree_path(worktree))
+    except (WorkspacesError, OSError) as error:
+        return f"what is in it could not be looked at: {error}"
+
+
+def _refuse(worktree: Worktree, found: Contents) -> None:
+    """Raise what would keep it, as far as that can be seen without archiving it."""
+    path = paths.own_worktree_path(worktree)
+    repository = Repository(paths.own_directory(worktree.workspace))
+    if activity.since(repository, worktree, path) is not None:
+        raise WorktreeBusy("something was done in it since it was let go of")
+    if os.path.lexists(path):
+        removal.check(path)
+        if used := activity.workers(path):
+            raise WorktreeBusy(used)
+        removal.check_deletable(path)
+    if planted := seal.planted(repository, worktree.workspace.approved_config):
+        raise ConfigTampered(
+            f"the clone's configuration has {len(planted)} keys that nobody approved"
+        )
+    size = (found.size_bytes or 0) - (found.recreatable_bytes or 0)
+    # What is in the clone already takes no room, so this may be more than is needed.
+    if size > settings.ACW_ARCHIVE_MAX_SIZE and not found.is_saved:
+        raise ArchiveTooLarge(
+            f"it has {size} bytes, and at most {settings.ACW_ARCHIVE_MAX_SIZE} that are nowhere else are archived"
+            " (ACW_ARCHIVE_MAX_SIZE)"
+        )
+
+
+def _has(found: Contents) -> str:
+    words = found.in_words()
+    said = (
+        f"it has {'; '.join(words)}"
+        if words
+        else "it has nothing that is not somewhere else too"
+    )
+    size = found.size_in_words()
+    return f"{said}; it takes {size}" if size else said

@@ -1,0 +1,1 @@
+"""The bytes of attachments: checked, stored, swept and served."""

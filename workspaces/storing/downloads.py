@@ -1,0 +1,64 @@
+"""Attachments as they are handed out: as files to be saved, to those who may see them.
+
+What agents and users stored is never shown as a page of this site: whatever its type, it comes as bytes, which
+browsers save.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
+from django.core.exceptions import SuspiciousFileOperation
+from django.http import FileResponse, HttpResponseBase, HttpResponseNotFound
+
+from workspaces import attachments
+from workspaces.exceptions import WrongHost
+from workspaces.models import Attachment
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def may_see(user: AbstractBaseUser | AnonymousUser, attachment: Attachment) -> bool:
+    """Staff who may see attachments see all; the owner of a conversation those of it, while it is not deleted."""
+    if (
+        isinstance(user, PermissionsMixin)
+        and getattr(user, "is_staff", False)
+        and user.has_perm("workspaces.view_attachment")
+    ):
+        return True
+    conversation = attachment.conversation
+    return (
+        conversation is not None
+        and conversation.deleted_at is None
+        and conversation.owner_id is not None
+        and conversation.owner_id == user.pk
+    )
+
+
+def download(attachment: Attachment) -> HttpResponseBase:
+    """The bytes, or a 404 that says in words why they cannot be had here."""
+    try:
+        content = attachments.open_bytes(attachment)
+    except WrongHost:
+        return _refused(
+            f"It is kept on the disk of host {attachment.host or 'unknown'}, whose web server has it."
+        )
+    except (FileNotFoundError, SuspiciousFileOperation):
+        return _refused("Its bytes are missing.")
+    return FileResponse(
+        content,
+        as_attachment=True,
+        filename=attachment.name,
+        content_type="application/octet-stream",
+        headers=_HEADERS,
+    )
+
+
+def _refused(reason: str) -> HttpResponseNotFound:
+    return HttpResponseNotFound(
+        reason, content_type="text/plain; charset=utf-8", headers=_HEADERS
+    )

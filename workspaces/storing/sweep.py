@@ -1,0 +1,195 @@
+"""Attachments' bytes and rows compared: bytes that have no row are deleted, rows that have no bytes are marked and told.
+
+The storage is walked a directory at a time, so that one listing answers both questions and little is held in memory.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from django.core.exceptions import SuspiciousOperation
+from django.db import connection, transaction
+from django.db.models import CharField, F, Func, Value
+
+from workspaces import attachments
+from workspaces.events import LogEvent
+from workspaces.models import Attachment
+from workspaces.querysets import AttachmentQuerySet
+from workspaces.storing import file_claims, missing, storage
+
+log = logging.getLogger(__name__)
+
+UNRECORDED_AGE = dt.timedelta(hours=1)
+"""A file younger than this may be of an upload that has just begun."""
+
+_DEEPEST = 8
+_DIRECTORY = Func(
+    F("file"),
+    Value("/?[^/]*$"),
+    Value(""),
+    function="regexp_replace",
+    output_field=CharField(),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Swept:
+    """How many files without a row were deleted, and how many rows turned out to have no bytes."""
+
+    files: int
+    missing: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Listed:
+    """One directory of the storage: the full names of its files."""
+
+    directory: str
+    names: set[str] = field(default_factory=set)
+
+
+def sweep(retention: dt.timedelta, *, stop: Callable[[], bool]) -> Swept:
+    """Delete files without a row that are older than ``retention``, and mark rows whose bytes are gone.
+
+    A storage that cannot be listed is asked for the bytes of each row; that its files without a row are not found is
+    logged. Raises what the storage raises otherwise.
+    """
+    oldest = _now() - max(retention, UNRECORDED_AGE)
+    marks = missing.Marks()
+    if not (ours := _has_ever_stored()):
+        _tell_unswept("this database has never had an attachment")
+    files = 0
+    seen: list[str] = []
+    try:
+        for listed in _walk(stop):
+            seen.append(listed.directory)
+            unrecorded = _compare(listed, marks)
+            if ours:
+                files += sum(_delete(name, oldest) for name in unrecorded)
+    except NotImplementedError:
+        _tell_unswept("it does not list its files, or not tell their ages")
+        _ask_for_each(_mine(), marks, stop)
+    else:
+        elsewhere = _mine().alias(directory=_DIRECTORY).exclude(directory__in=seen)
+        _ask_for_each(elsewhere, marks, stop)
+    marks.write()
+    return Swept(files=files, missing=marks.lost)
+
+
+def _has_ever_stored() -> bool:
+    """Whether this database has ever had an attachment. In one that has not, files without a row are another's."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_sequence_last_value(pg_get_serial_sequence('attachments', 'id')) IS NOT NULL"
+        )
+        (stored,) = cursor.fetchone()
+    return bool(stored)
+
+
+def _tell_unswept(reason: str) -> None:
+    log.warning(
+        LogEvent.ATTACHMENT_UNSWEPT,
+        extra={"storage": storage.description(), "reason": reason},
+    )
+
+
+def _now() -> dt.datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    return now  # type: ignore[no-any-return]
+
+
+def _mine() -> AttachmentQuerySet:
+    return Attachment.objects.reached_from(storage.home())
+
+
+def _walk(stop: Callable[[], bool]) -> Iterator[_Listed]:
+    """Every directory of the storage, one after the other."""
+    waiting = [("", 0)]
+    while waiting and not stop():
+        directory, depth = waiting.pop()
+        try:
+            directories, files = storage.attachment_storage().listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # nothing was stored yet, or it has just gone
+        prefix = f"{directory}/" if directory else ""
+        if depth < _DEEPEST:
+            waiting += [(prefix + each, depth + 1) for each in directories if each]
+        # Some storages list the directory itself as a file without a name.
+        names = {prefix + each for each in files if each}
+        yield _Listed(directory=directory, names=names)
+
+
+def _compare(listed: _Listed, marks: missing.Marks) -> list[str]:
+    """Compare a directory's files with their rows; return the files that have none."""
+    # Whatever their host: the directory may be one that several hosts share.
+    rows = Attachment.objects.alias(directory=_DIRECTORY)
+    if listed.directory:
+        rows = rows.filter(file__startswith=f"{listed.directory}/")
+    rows = rows.filter(directory=listed.directory)
+    here = storage.home()
+    recorded: set[str] = set()
+    for row in rows.only("file", "host", "missing_at", "name").iterator():
+        name = row.file.name or ""
+        recorded.add(name)
+        if here and row.host != here:
+            continue
+        if name in listed.names:
+            if row.missing_at is not None:
+                marks.found(row)
+        # It may have been stored after the listing.
+        elif row.missing_at is None and not _exists(name):
+            marks.lose(row)
+    return sorted(listed.names - recorded)
+
+
+def _delete(name: str, oldest: dt.datetime) -> bool:
+    """Delete a file that has no row, if it is old, and nobody is just giving it one."""
+    try:
+        if storage.attachment_storage().get_modified_time(name) >= oldest:
+            return False
+    except FileNotFoundError:
+        return False
+    with transaction.atomic():
+        if not file_claims.try_claim(name):
+            return False
+        # Once more: it may have been recorded since.
+        if Attachment.objects.filter(file=name).exists():
+            return False
+        deleted = attachments.discard(name)
+    if deleted:
+        log.info(LogEvent.ATTACHMENT_FILE_REMOVED, extra={"file": name})
+    return deleted
+
+
+def _ask_for_each(
+    rows: AttachmentQuerySet, marks: missing.Marks, stop: Callable[[], bool]
+) -> None:
+    for row in _until(
+        rows.only("file", "missing_at", "name").order_by("pk").iterator(), stop
+    ):
+        there = _exists(row.file.name or "")
+        if there and row.missing_at is not None:
+            marks.found(row)
+        elif not there and row.missing_at is None:
+            marks.lose(row)
+
+
+def _until(
+    rows: Iterable[Attachment], stop: Callable[[], bool]
+) -> Iterator[Attachment]:
+    for row in rows:
+        if stop():
+            return
+        yield row
+
+
+def _exists(name: str) -> bool:
+    try:
+        return storage.attachment_storage().exists(name)
+    except SuspiciousOperation:  # the row was written by hand
+        return False
