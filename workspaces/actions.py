@@ -15,6 +15,7 @@ from workspaces.archiving import lookup
 from workspaces.attachments import detach
 from workspaces.models import Conversation, Workspace, Worktree, WorktreeArchive
 from workspaces.querysets import AttachmentQuerySet, ConversationQuerySet
+from workspaces.upkeep.places import GONE, was_gone
 
 
 def release(
@@ -57,19 +58,25 @@ def release_once(
 
 
 def fetch_soon(workspaces: Iterable[Workspace], *, actor: str) -> int:
-    """Have each fetched before other work, if it is idle, or cloned where it is not; return how many were asked for."""
+    """Have each fetched before other work, if it is idle, or cloned where it is not; return how many were asked for.
+
+    One whose clone is gone from the disk is looked for there, and not cloned again: its worktrees and archives come back with it.
+    """
     with transaction.atomic():
         listed = list(workspaces)
+        gone = {row.host for row in listed if was_gone(row)}
         unmade = [row.pk for row in listed if row.state != Workspace.State.READY]
-        Workspace.objects.filter(pk__in=unmade).failed().update(
-            state=Workspace.State.CLONING, clone_progress=""
-        )
+        Workspace.objects.filter(pk__in=unmade).failed().exclude(
+            clone_progress=GONE
+        ).update(state=Workspace.State.CLONING, clone_progress="")
         enqueue_many(
             job_types.clone(workspace)
             if workspace.pk in unmade
             else job_types.fetch(workspace, priority=Priority.HIGH)
             for workspace in listed
+            if not was_gone(workspace)
         )
+        enqueue_many(job_types.reconcile(host) for host in sorted(gone))
         for workspace in listed:
             audit.record(actor, "workspace.fetch", target=f"workspace:{workspace.name}")
     return len(listed)

@@ -13,11 +13,12 @@ import os
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from jobs.enqueue import enqueue_many
 from notify import audit
-from workspaces import cloning, hosts, job_types, paths, remotes
-from workspaces.archiving import bundles, lookup
+from workspaces import cloning, hosts, job_types, paths, remotes, unsaved
+from workspaces.archiving import bundles
 from workspaces.cloning import Tell
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
@@ -27,9 +28,9 @@ from workspaces.exceptions import (
     WorkspaceInUse,
 )
 from workspaces.models import Workspace, Worktree
-from workspaces.pruning import contents
 from workspaces.readiness import check_ready
 from workspaces.repository import Repository, Stop
+from workspaces.upkeep.places import GONE
 
 __all__ = [
     "add_workspace",
@@ -142,7 +143,7 @@ def remove_workspace(
 ) -> None:
     """Remove the workspace, its worktrees, its archives and its clone.
 
-    Refused while a worktree is held, and, unless ``discard_work``, while a worktree, a branch or an archive has
+    Refused while a worktree is held, and, unless ``discard_work``, while a worktree, a branch, an archive or what was put aside has
     work that is nowhere else: :class:`~workspaces.exceptions.WorkspaceInUse` names it. Also
     raises ``WrongHost``, ``OutsideDataDirectory``, ``RepositoryBusy`` and ``GitError``. A clone that is gone
     from the disk already is no error, and neither is one that is being made: that is ended.
@@ -179,7 +180,9 @@ def remove_workspace(
 def _removed_unmade(workspace: Workspace) -> bool:
     """Remove one that has no clone yet: who is making it sees that nobody wants it any more."""
     with transaction.atomic():
-        unmade = Workspace.objects.exclude(state=Workspace.State.READY)
+        # A clone that is only gone may come back with its disk, and has worktrees and archives.
+        made = Q(state=Workspace.State.READY) | Q(clone_progress=GONE)
+        unmade = Workspace.objects.exclude(made)
         row = unmade.filter(pk=workspace.pk).select_for_update().first()
         if row is None:
             return False
@@ -191,34 +194,12 @@ def _removed_unmade(workspace: Workspace) -> bool:
 def _refuse_unsaved(
     workspace: Workspace, repository: Repository, *, stop: Stop | None
 ) -> None:
-    found = [
-        f"archive {archive.pk} of worktree {archive.branch}"
-        for archive in lookup.restorable().filter(workspace=workspace)
-    ]
-    if repository.path.is_dir():
-        found += _unsaved(workspace, repository, stop=stop)
+    found = unsaved.work_of(workspace, repository, stop=stop)
     if found:
         raise WorkspaceInUse(
             f"workspace {workspace.name} has work that is nowhere else ({' | '.join(found)}): "
             "push it, or remove the workspace with --discard-work"
         )
-
-
-def _unsaved(
-    workspace: Workspace, repository: Repository, *, stop: Stop | None
-) -> list[str]:
-    work = {
-        worktree.branch: contents.look(
-            repository, paths.own_worktree_path(worktree), measure=False, stop=stop
-        ).in_words()
-        for worktree in Worktree.objects.filter(workspace=workspace)
-        .exclude(state=Worktree.State.CREATING)
-        .select_related("workspace")
-    }
-    found = [
-        f"worktree {branch}: {'; '.join(left)}" for branch, left in work.items() if left
-    ]
-    return found + contents.unpushed_branches(repository, stop=stop)
 
 
 def _delete_rows(workspace: Workspace) -> None:

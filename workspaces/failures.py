@@ -138,6 +138,7 @@ _OF_WORDS = tuple(
                 "Could not read [0-9a-f]{40}",
                 "failed to (?:read|traverse)",
                 "reference broken",
+                r"unexpected line in [^\n]{1,4000}packed-refs",
                 "nonexistent object",
                 "unresolved deltas?",
                 "index file [^\n]{1,300} is too small",

@@ -49,6 +49,7 @@ LONGEST = {
 _REAP_WAIT = 5.0
 # What surely fits into a pipe that nobody reads from yet.
 _PIPE_MOST = 4096
+_programs: dict[str, str | None] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,6 +177,14 @@ def _given(
             yield file, b""
 
 
+def _program(path: str) -> str | None:
+    """Where git is, as found once: to look through all directories takes longer than the rest of a start."""
+    known = _programs.get(path)
+    if known is None or not os.access(known, os.X_OK):
+        known = _programs[path] = shutil.which("git", path=path)
+    return known
+
+
 def _start(
     verb: str,
     command: Sequence[str],
@@ -184,7 +193,7 @@ def _start(
     environment: Mapping[str, str],
     stdin: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
-    program = shutil.which("git")
+    program = _program(os.environ.get("PATH", os.defpath))
     if program is None:
         raise GitMissing(verb, "cannot run: there is no git in PATH; install it")
     try:

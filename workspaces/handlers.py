@@ -7,16 +7,17 @@ import datetime as dt
 from jobs.context import JobContext
 from jobs.exceptions import Permanent, Snooze
 from jobs.registry import job_handler
-from workspaces.archiving import (
-    handlers as archive_handlers,  # noqa: F401 (registers its handler)
-)
+from workspaces import clone_handlers  # noqa: F401 (registers its handler)
+from workspaces.archiving import handlers as _archiving  # noqa: F401 (likewise)
+from workspaces.fetching import fetch_handlers  # noqa: F401 (likewise)
 from workspaces.interruptions import interruptible
 from workspaces.job_types import (
     CLEAN_UP,
     CleanUpPayload,
 )
+from workspaces.pruning import prune_handlers  # noqa: F401 (likewise)
 from workspaces.storing import cleanup, storage
-from workspaces.upkeep import handlers  # noqa: F401 (registers its handlers)
+from workspaces.upkeep import handlers as _upkeep  # noqa: F401 (likewise)
 
 
 @job_handler(CLEAN_UP)

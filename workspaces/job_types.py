@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from jobs.enqueue import NewJob
 from jobs.models import Priority
-from workspaces import hosts
+from workspaces import hosts, remotes
 from workspaces.models import Workspace, Worktree, WorktreeArchive
 
 FETCH = "workspace.fetch"
@@ -83,8 +83,10 @@ def fetch(workspace: Workspace, *, priority: Priority | None = None) -> NewJob:
 def fetch_when_due(
     workspace: Workspace, *, run_at: dt.datetime | None = None
 ) -> NewJob:
-    """A fetch of all workspaces of this one's remote and host that are due then."""
+    """A fetch of all workspaces of this one's remote and host that are due then; where the remote is a path, of this one."""
     remote = f"{workspace.host}\n{workspace.url}"
+    if remotes.is_path(workspace.url):
+        remote += f"\n{workspace.pk}"
     return NewJob(
         type=FETCH,
         payload=FetchPayload(workspace_id=workspace.pk, when_due=True),

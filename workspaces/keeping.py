@@ -14,7 +14,8 @@ from django.db.models.functions import Greatest, Now
 from jobs.enqueue import enqueue_many
 from notify import audit
 from workspaces import job_types, prune
-from workspaces.exceptions import InvalidLease, UnknownWorktree, WorktreeBusy
+from workspaces.archiving import lookup
+from workspaces.exceptions import InvalidLease, WorktreeBusy
 from workspaces.models import Worktree
 
 KEEP_FOR = dt.timedelta(days=30)
@@ -101,7 +102,7 @@ def _find(worktree_id: int) -> Worktree:
     rows = Worktree.objects.select_related("workspace__owner")
     worktree = rows.filter(pk=worktree_id).first()
     if worktree is None:
-        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+        raise lookup.unknown(worktree_id)
     return worktree
 
 

@@ -134,7 +134,7 @@ def own_directory(workspace: Workspace) -> Path:
             f"workspace {workspace.name}: its path {workspace.path} is not "
             f"{repository}; was ACW_DATA_DIR changed?"
         )
-    _refuse_links(repository)
+    _refuse_links(repository, top=directory.parents[1])
     return directory
 
 
@@ -146,15 +146,15 @@ def own_worktree_path(worktree: Worktree) -> Path:
         raise OutsideDataDirectory(
             f"worktree {worktree.pk}: its path {worktree.path} is not directly below {parent}"
         )
-    _refuse_links(path)
+    _refuse_links(path, top=data_directory())
     return path
 
 
-def _refuse_links(path: Path) -> None:
-    """A link on the way would let a removal empty what it points to."""
+def _refuse_links(path: Path, *, top: Path) -> None:
+    """A link on the way from ``top``, the data directory, would let a removal empty what it points to."""
     # As text: every fetch asks this, and paths take longer than the disk.
-    top, part = os.fspath(data_directory()), os.fspath(path)
-    while part != top:
+    above_all, part = os.fspath(top), os.fspath(path)
+    while part != above_all:
         if os.path.islink(part):
             raise OutsideDataDirectory(
                 f"{part} is a symbolic link; nothing below it is touched"

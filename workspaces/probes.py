@@ -46,7 +46,7 @@ def _of_workspaces() -> Iterator[Finding]:
     yield from _named(
         failed.exclude(clone_progress=GONE),
         "could not be cloned",
-        advice="workspace list says why. Mend that, remove it, and add it anew.",
+        advice="workspace show NAME says why. Mend that, then: workspace fetch NAME, or workspace set-url NAME URL",
     )
     stuck = rows.filter(state=Workspace.State.CLONING, created_at__lt=long_ago)
     yield from _named(
@@ -57,7 +57,7 @@ def _of_workspaces() -> Iterator[Finding]:
     yield from _named(
         rows.filter(failing_since__lt=long_ago),
         "cannot be fetched for more than an hour",
-        advice="workspace list --json says why; workspace fetch NAME tries it now.",
+        advice="workspace show NAME says why; workspace fetch NAME tries it now.",
     )
     yield from _named(
         rows.filter(tampered_since__isnull=False),

@@ -15,25 +15,26 @@ from django.conf import settings
 from django.db.models import Q
 
 from notify import audit
-from workspaces import hosts, ledger, paths
-from workspaces.archiving import restoring
+from workspaces import hosts, paths
+from workspaces.archiving import lookup, restoring
 from workspaces.exceptions import (
     ArchiveError,
     ConfigTampered,
     NotArchivable,
     OutsideDataDirectory,
-    UnknownWorktree,
     WorktreeBusy,
     WorktreeError,
 )
-from workspaces.holding import activity, aside, checkouts
-from workspaces.models import LedgerEntry, Worktree, WorktreeArchive
+from workspaces.holding import activity, checkouts
+from workspaces.models import Worktree, WorktreeArchive
 from workspaces.pruning import prune_report, trash
 from workspaces.pruning.clearing import Clearing
 from workspaces.querysets import WorktreeQuerySet
 from workspaces.repository import Repository, Stop
 
 LOCK_WAIT = dt.timedelta(seconds=10)
+
+_ARCHIVED = ("fencing_no", "last_held_by", "last_used_at", "branch", "path")
 
 # What keeps a worktree where it is until somebody does something about it; what else may happen is tried again.
 KEPT_BECAUSE = (ArchiveError, ConfigTampered, OutsideDataDirectory, WorktreeBusy)
@@ -105,7 +106,7 @@ def archive_worktree(
     """
     worktree = _find(worktree_id)
     if worktree is None:
-        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+        raise lookup.unknown(worktree_id)
     hosts.check(worktree.workspace)
     path = paths.own_worktree_path(worktree)
     repository = Repository(paths.own_directory(worktree.workspace))
@@ -128,7 +129,7 @@ def archive_worktree(
 def refuse(worktree: Worktree | None, worktree_id: int) -> None:
     """Raise what keeps a worktree from being archived and removed when somebody asks for it, where something does."""
     if worktree is None:
-        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+        raise lookup.unknown(worktree_id)
     if worktree.held_by is not None:
         raise WorktreeError(
             f"{worktree} is held by {worktree.held_by!r}; release it first"
@@ -142,7 +143,8 @@ def refuse(worktree: Worktree | None, worktree_id: int) -> None:
 def mend(repository: Repository, worktree: Worktree, path: Path) -> None:
     """Put right what an interruption has left of a worktree, or finish it; the caller has the repository's lock.
 
-    Afterwards its row is ready, or gone with its archive being there. Raises OSError.
+    Afterwards its row is ready, or gone with its archive being there; or missing, where its archive is not as it was. Raises
+    OSError, and :class:`~workspaces.exceptions.ConfigTampered`, whereupon the next attempt finds it as it was.
     """
     now = _find(worktree.pk)
     if now is None:
@@ -152,7 +154,14 @@ def mend(repository: Repository, worktree: Worktree, path: Path) -> None:
     elif now.state == Worktree.State.PRUNING:
         _finish_or_undo(repository, now, path)
     elif now.state == Worktree.State.RESTORING:
-        restoring.restore_locked(repository, now.pk, actor=audit.SYSTEM)
+        try:
+            restoring.restore_locked(repository, now.pk, actor=audit.SYSTEM)
+        except ArchiveError as error:
+            # It would fail each time. Who acquires it gets its branch, and maintenance tells of the archive.
+            Worktree.objects.filter(pk=now.pk, state=Worktree.State.RESTORING).update(
+                state=Worktree.State.MISSING,
+                state_reason=f"its restoration was interrupted, and cannot be finished: {error}",
+            )
 
 
 def _finish_or_undo(repository: Repository, worktree: Worktree, path: Path) -> None:
@@ -175,14 +184,6 @@ def _finish_or_undo(repository: Repository, worktree: Worktree, path: Path) -> N
             prune_report.left_over(worktree, error)
         prune_report.pruned(worktree, cleared, actor=archive.actor)
         return
-    moved = trash.moved(repository, worktree.pk)
-    if moved.exists() and path.exists():
-        ledger.record(
-            LedgerEntry.Action.QUARANTINED,
-            actor=audit.SYSTEM,
-            worktree=worktree,
-            data={"moved_to": str(aside.put_aside(repository, moved))},
-        )
     clearing.put_back()
     _give_back(worktree)
 
@@ -197,7 +198,11 @@ def _claim(rows: WorktreeQuerySet, worktree: Worktree) -> bool:
 
     One that is claimed already was given up by a pruner that is dead, since this one has the lock.
     """
-    return rows.filter(pk=worktree.pk).update(state=Worktree.State.PRUNING) == 1
+    claimed = rows.filter(pk=worktree.pk).update(state=Worktree.State.PRUNING) == 1
+    if claimed:
+        # It may have been held, and let go of, since it was read.
+        worktree.refresh_from_db(fields=_ARCHIVED)
+    return claimed
 
 
 def _give_back(worktree: Worktree) -> None:

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from workspaces import remotes
 from workspaces.fetching.fetch_schedule import REFUSALS
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
         """Those none of whose worktrees is held."""
         return self.exclude(worktrees__held_by__isnull=False)
 
+    def with_holds(self) -> WorkspaceQuerySet:
+        """Each says whether a worktree of it is held: ``is_held``."""
+        held = self.model._default_manager.filter(
+            pk=models.OuterRef("pk"), worktrees__held_by__isnull=False
+        )
+        return self.annotate(is_held=models.Exists(held))
+
     def on_host(self, host: str) -> WorkspaceQuerySet:
         return self.filter(host=host)
 
@@ -34,7 +42,7 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
         return self.filter(state="failed")
 
     def to_fetch(self) -> WorkspaceQuerySet:
-        """Of each remote and host the idle one that is to be fetched first before the next tick.
+        """Of each remote and host the idle one that is to be fetched first before the next tick; where the remote is a path, each.
 
         Those that the remote refuses are among them at any time.
         """
@@ -42,10 +50,12 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
             next_fetch_at__lt=Now() + settings.JOBS_WORKSPACE_FETCH_INTERVAL
         )
         refused = models.Q(fetch_problem__in=REFUSALS)
-        remote = ("host", "remote_key", "url")
+        remote = ("host", "remote_key", "url", "alone")
+        is_path = models.When(url__regex=remotes.PATHS, then="pk")
         return (
             self.idle()
             .filter(soon | refused, state="ready")
+            .annotate(alone=models.Case(is_path, default=None))
             .order_by(*remote, "next_fetch_at", "pk")
             .distinct(*remote)
             .only("pk", "host", "url", "next_fetch_at", "fetch_problem")

@@ -20,9 +20,15 @@ ACCEPTED = (
     " or, where ACW_GIT_PROTOCOLS has file, /absolute/path"
 )
 
+PATHS = "^(/|[Ff][Ii][Ll][Ee]:)"
+"""Of URLs that are paths on this host, as a regular expression that PostgreSQL has too."""
+
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,15}(?=://)", re.IGNORECASE)
 _HELPER = re.compile(r"[A-Za-z0-9+.-]{0,50}::")
 _SCP = re.compile(r"(?:(?P<user>[^/:@]{1,100})@)?(?P<host>[^/:@]{1,255}):(?P<path>.+)")
+# "user:password@host", from which the scheme or one of its slashes was left out.
+_LOGIN_IN_PATH = re.compile(r"(?:^|/)[^/@]*:[^/@]*@")
+_NO_HOST = {"http", "https", "ssh", "git", "ftp", "file"}
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _HOST = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]"
@@ -65,6 +71,8 @@ def parse(url: str) -> Remote:
             + ACCEPTED
         )
     remote = _path(url) or _with_scheme(url) or _scp(url)
+    if remote is not None:
+        _refuse_login(url)
     if remote is None:
         raise RefusedUrl(f"the URL has none of the accepted forms; give {ACCEPTED}")
     if remote.protocol not in settings.ACW_GIT_PROTOCOLS:
@@ -73,6 +81,11 @@ def parse(url: str) -> Remote:
             f"protocol {remote.protocol!r} is not allowed here; ACW_GIT_PROTOCOLS allows: {accepted}"
         )
     return remote
+
+
+def is_path(url: str) -> bool:
+    """Whether the URL is a path on this host, as :data:`PATHS` says to the database."""
+    return re.match(PATHS, url) is not None
 
 
 def host_of(url: str) -> str:
@@ -147,6 +160,26 @@ def _refuse_credentials(parts: SplitResult, protocol: str) -> None:
         )
     if not _USER.fullmatch(userinfo):
         raise RefusedUrl("the URL's user has characters that no user has")
+
+
+def _refuse_login(url: str) -> None:
+    """What stands in a path is no login to git; where it was meant for one, it would be stored and shown."""
+    scp = None
+    if _SCHEME.match(url):
+        path = url.partition("://")[2].partition("/")[2]
+    elif url.startswith("/"):
+        path = url
+    else:
+        scp = _SCP.fullmatch(url)
+        path = scp["path"] if scp else ""
+    if _LOGIN_IN_PATH.search(path) or (
+        scp is not None
+        and (scp["host"].lower() in _NO_HOST or "@" in path.partition("/")[0])
+    ):
+        raise RefusedUrl(
+            "the URL has what may be a user, password or token where git takes it for a path; "
+            f"leave it out, and give {ACCEPTED}"
+        )
 
 
 def _host(parts: SplitResult) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from workspaces import git, paths
@@ -24,22 +25,23 @@ Stop = Callable[[], bool]
 _FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repository:
     """The clone of a workspace, in the workspace's ``directory``."""
 
     directory: Path
 
-    @property
+    # Paths are slow to make and to write out, and each fetch asks for them some dozens of times.
+    @cached_property
     def path(self) -> Path:
         return paths.repository_path(self.directory)
 
-    @property
+    @cached_property
     def control(self) -> Path:
         """The directory that its fetches go through; see :mod:`workspaces.plumbing.control`."""
         return paths.control_path(self.directory)
 
-    @property
+    @cached_property
     def _control(self) -> Control:
         return Control(self.directory)
 

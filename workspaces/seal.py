@@ -56,7 +56,7 @@ def check(workspace: Workspace, repository: Repository) -> None:
     if found:
         raise ConfigTampered(
             f"workspace {workspace.name}: {_in_words(found)} in {repository.path}, which could run commands or lead git "
-            "elsewhere: remove it, or have it approved (`workspace approve`)"
+            f"elsewhere: {_remedy(found, 'have it approved (`workspace approve`)')}"
         )
 
 
@@ -140,6 +140,13 @@ def _in_words(found: Sequence[Planted]) -> str:
     return f"{named}, …" if len(found) > _NAMED else named
 
 
+def _remedy(found: Sequence[Planted], approval: str) -> str:
+    """What there is to do: a link, or a pipe that git would wait for, is never approved."""
+    if any(not one.key for one in found):
+        return "remove it (files, links and pipes cannot be approved)"
+    return f"remove it, or {approval}"
+
+
 def _lines(found: Iterable[Planted]) -> str:
     return "\n".join(str(one) for one in found)
 
@@ -150,9 +157,12 @@ def _tampered_event(workspace: Workspace, found: Sequence[Planted]) -> Event:
         recipients=owner_or_admins(workspace.owner),
         title=f"Workspace {workspace.name}: its clone's configuration was changed",
         body=(
-            f"{_lines(found)}\n\nThis could run commands or lead git elsewhere. It was not obeyed, and the workspace is neither "
-            f"fetched nor worked on until it is gone from {workspace.path} on {workspace.host}, or an operator has "
-            f"approved it: manage.py workspace approve {workspace.name}"
+            f"{_lines(found)}\n\nThis could run commands, or lead git elsewhere or have it wait. It was not obeyed, and the workspace "
+            f"is neither fetched nor worked on until this is done in {workspace.path} on {workspace.host}: "
+            + _remedy(
+                found,
+                f"have an operator approve it: manage.py workspace approve {workspace.name}",
+            )
         ),
         data={**_about(workspace), "found": [one.as_data() for one in found]},
     )

@@ -119,6 +119,17 @@ def _delete_branch(repository: Repository, branch: str, *, at: str) -> None:
     repository.run(["update-ref", "-d", f"refs/heads/{branch}", at], accept=(0, 1, 128))
 
 
+def discard_branch(repository: Repository, branch: str) -> None:
+    """Delete a branch that no worktree is on, where the remote has all its commits."""
+    name = f"refs/heads/{branch}"
+    commit = repository.commit_of(name)
+    if commit is None:
+        return
+    beyond = ["rev-list", "--max-count=1", commit, "--not", "--remotes", "--"]
+    if not repository.run(beyond).stdout:
+        _delete_branch(repository, branch, at=commit)
+
+
 def registration(repository: Repository, path: Path) -> Path | None:
     """The directory in which the clone keeps this worktree's HEAD and index; None: git does not know it."""
     wanted = os.fsencode(path / ".git")

@@ -5,7 +5,7 @@ something to bring, and what it brought is looked for afterwards. What the produ
 (its look at the clone's configuration, the telling of the clone what came, the rows) is in the ratio. The
 floor has as many threads as the worker, and fetches as the product does, into the control directories.
 
-Each clone has a remote of its own, so that none is spared the look at its remote; a second figure has one remote for all.
+Each clone has a remote of its own; a second figure has one remote for all.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ WHERE workspaces.name = %s
 """
 _SHARE = "UPDATE workspaces SET url = (SELECT min(url) FROM workspaces)"
 _HAVE_DUE = "UPDATE workspaces SET next_fetch_at = now() - interval '1 second'"
-_LEADS = "SELECT min(id) FROM workspaces GROUP BY url ORDER BY 1"
+_IDS = "SELECT id FROM workspaces ORDER BY 1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,10 +210,10 @@ def _by_queue(scratch: Scratch) -> float:
     scratch.clear()
     with scratch.connect() as connection:
         connection.execute(_HAVE_DUE)
-        ids = [row[0] for row in connection.execute(_LEADS)]
+        ids = [row[0] for row in connection.execute(_IDS)]
 
     def lay_out(connection: psycopg.Connection[Any]) -> None:
-        # As the runner does: one for each remote.
+        # As the runner does: one for each, since their remotes are paths.
         payloads = tuple(
             json.dumps({"workspace_id": key, "when_due": True}) for key in ids
         )

@@ -26,6 +26,7 @@ from workspaces.models import (
     Worktree,
     WorktreeArchive,
 )
+from workspaces.upkeep.places import GONE
 
 pytestmark = pytest.mark.django_db
 
@@ -141,3 +142,11 @@ def test_what_cannot_be_restored_is_no_job():
         actions.restore_soon(expired, actor="ada")
     assert not Job.objects.exists()
     assert not AuditEntry.objects.exists()
+
+
+def test_one_whose_clone_is_gone_from_the_disk_is_looked_for_and_not_cloned_again():
+    gone = WorkspaceFactory.create_batch(2, state="failed", clone_progress=GONE)
+    actions.fetch_soon(gone, actor="ada")
+    assert [job.type for job in Job.objects.all()] == ["workspace.reconcile"]
+    assert {row.state for row in Workspace.objects.all()} == {"failed"}
+    assert {row.clone_progress for row in Workspace.objects.all()} == {GONE}

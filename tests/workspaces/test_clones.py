@@ -30,6 +30,7 @@ from workspaces.exceptions import (
 )
 from workspaces.models import Conversation, Workspace, Worktree, WorktreeArchive
 from workspaces.plumbing import locking
+from workspaces.upkeep.places import GONE
 
 pytestmark = pytest.mark.django_db
 
@@ -299,4 +300,16 @@ def test_an_archive_that_can_be_restored_keeps_it(workspace: Workspace):
     clones.remove_workspace(workspace, discard_work=True)
     assert not bundle.parent.exists()
     assert not WorktreeArchive.objects.exists()
+    assert on_disk() == []
+
+
+def test_one_whose_clone_was_gone_when_it_was_looked_for_is_no_less_protected(
+    workspace: Workspace, worktree: Worktree
+):
+    (Path(worktree.path) / "new").touch()
+    Workspace.objects.update(state=Workspace.State.FAILED, clone_progress=GONE)
+    with pytest.raises(WorkspaceInUse, match="untracked file"):
+        clones.remove_workspace(clones.find("demo"))
+    assert Worktree.objects.exists()
+    clones.remove_workspace(clones.find("demo"), discard_work=True)
     assert on_disk() == []

@@ -57,6 +57,7 @@ SAID = {
     "error: inflate: data stream error (unknown compression method)\nerror: unable to unpack 1 header": Failure.CORRUPT,
     "error: packfile ./objects/pack/pack-1.pack does not match index": Failure.CORRUPT,
     "fatal: bad object refs/remotes/origin/main\nerror: x did not send all necessary objects": Failure.CORRUPT,
+    "fatal: unexpected line in /srv/x/repository.git/packed-refs: zz refs/heads/a": Failure.CORRUPT,
     "error: index-pack died of signal 25\nfatal: fetch-pack: invalid index-pack output": Failure.REFUSED,
     "fatal: detected dubious ownership in repository at '/x'": Failure.REFUSED,
     "": Failure.NETWORK,

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -19,6 +22,27 @@ from workspaces.models import Attachment
 pytestmark = pytest.mark.django_db
 
 HERE = ["host:test-host"]
+
+# Each is a module's constant in capitals.
+NAMED = {
+    value
+    for name, value in vars(job_types).items()
+    if name.isupper() and isinstance(value, str)
+}
+
+
+def test_every_job_of_this_app_has_a_handler_in_a_process_that_imports_nothing_else():
+    # The tests import handlers that a worker might never see.
+    code = "import django; django.setup(); from jobs import registry; print(*registry.job_types())"
+    registered = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(NAMED) >= 8
+    assert set(registered.stdout.split()) >= NAMED
 
 
 def test_a_job_that_reached_the_wrong_host_is_dead(settings: Settings):

@@ -12,7 +12,7 @@ import pytest
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import git
-from workspaces import paths, prune
+from workspaces import holds, hosts, paths, prune
 from workspaces.archiving import snapshot, verifying
 from workspaces.exceptions import (
     CloneMissing,
@@ -20,9 +20,9 @@ from workspaces.exceptions import (
     GitStopped,
     RepositoryBusy,
 )
-from workspaces.models import LedgerEntry, Workspace, Worktree
+from workspaces.models import LedgerEntry, Workspace, Worktree, WorktreeArchive
 from workspaces.plumbing import locking
-from workspaces.prune import Outcome, prune_worktree
+from workspaces.prune import Outcome, archive_worktree, prune_worktree
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -140,8 +140,34 @@ def test_a_directory_that_came_back_meanwhile_is_kept_and_told(
     shutil.copytree(path, trash)
     assert prune_worktree(worktree.pk) is Outcome.BLOCKED
     assert path.exists()
-    assert trash.exists()
-    assert "is there again" in Worktree.objects.get().prune_blocked_reason
+    assert not trash.exists()
+    assert "was there again" in Worktree.objects.get().prune_blocked_reason
+    assert len(list((trash.parents[1] / ".stray").iterdir())) == 1
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["still idle", "used again"])
+def test_what_a_stranger_has_put_in_its_place_is_put_aside_and_it_is_put_back(
+    worktree: Worktree, path: Path, trash: Path, used: bool
+):
+    """Such as a tool that writes to a path which it knows, and makes directories on the way."""
+    (path / "draft").touch()
+    trash.parent.mkdir()
+    path.rename(trash)
+    path.mkdir()
+    (path / "stranger").touch()
+    Worktree.objects.update(state=Worktree.State.PRUNING)
+    if used:
+        make_idle(worktree, days=1)
+    expected = Outcome.NOT_DUE if used else Outcome.BLOCKED
+    assert prune_worktree(worktree.pk) is expected
+    assert (path / "draft").exists()
+    assert git("status", "--porcelain", cwd=path) == "?? draft"
+    assert not trash.exists()
+    (aside,) = (trash.parents[1] / ".stray").iterdir()
+    assert os.listdir(aside) == ["stranger"]
+    assert LedgerEntry.objects.get().data["moved_to"] == str(aside)
 
 
 def test_where_it_came_back_and_is_used_again_what_it_was_is_put_aside(
@@ -178,3 +204,60 @@ def test_what_an_interrupted_creation_left_is_removed(workspace: Workspace):
     assert prune_worktree(left.pk) is Outcome.NOT_DUE
     assert not Path(left.path).exists()
     assert not Worktree.objects.exists()
+
+
+def use(worktree: Worktree) -> int:
+    """Hold it and let it go; the number of that hold."""
+    held = holds.acquire_again(worktree.pk, holder="other")
+    return holds.release(held.pk).fencing_no
+
+
+def test_a_hold_between_the_look_at_it_and_its_removal_is_remembered(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    """No number of a hold is given twice, and who had it last gets it again."""
+    check = hosts.check
+    later: list[int] = []
+
+    def late(workspace: Workspace) -> None:
+        monkeypatch.setattr(hosts, "check", check)
+        later.append(use(worktree))
+        check(workspace)
+
+    monkeypatch.setattr(hosts, "check", late)
+    archive_worktree(worktree.pk, actor="ada")
+    again = holds.acquire(worktree.workspace, holder="other")
+    assert again.pk == worktree.pk
+    assert [again.fencing_no] == [later[0] + 1]
+
+
+def test_a_hold_after_the_last_archive_is_remembered_where_nothing_was_left(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    archive_worktree(worktree.pk, actor="ada")
+    last = use(worktree)
+    git("worktree", "remove", "-f", "-f", str(path), cwd=repository.path)
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    assert use(worktree) == last + 1
+
+
+def test_a_restoration_that_was_interrupted_and_cannot_be_finished_is_given_up(
+    worktree: Worktree, repository: Repository
+):
+    """It would fail with every tick, and nobody could have the worktree."""
+    archive = archive_worktree(worktree.pk, actor="ada")
+    assert archive is not None
+    WorktreeArchive.objects.update(commit_sha="1" * 40)
+    WorktreeFactory(
+        pk=worktree.pk,
+        workspace=worktree.workspace,
+        path=worktree.path,
+        branch=worktree.branch,
+        state=Worktree.State.RESTORING,
+    )
+    assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
+    row = Worktree.objects.get()
+    assert row.state == Worktree.State.MISSING
+    assert "is not in the clone" in row.state_reason
+    assert use(worktree) == 1

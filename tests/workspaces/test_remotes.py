@@ -19,6 +19,8 @@ ACCEPTED = {
     "git.example:/srv/git/project": "ssh",
     "/srv/git/project.git": "file",
     "/srv/git/with:colon": "file",
+    "/srv/git/a@b": "file",
+    "git@git.example:team/a@b": "ssh",
     "/srv/my git/project.git": "file",
     "file:///srv/git/project.git": "file",
     "file:///srv/my%20git/project.git": "file",
@@ -62,6 +64,16 @@ REFUSED = [
     "https://user:SECRET@git.example/x",
     "https://SECRET@git.example/x",
     "ssh://user:SECRET@git.example/x",
+    "user:SECRET@git.example/x",
+    "user:SECRET@git.example:x",
+    "user:SECRET@git.example:22/x",
+    "https:/user:SECRET@git.example/x",
+    "https:SECRET@git.example/x",
+    "ssh:/SECRET@git.example/x",
+    "//user:SECRET@git.example/x",
+    "file:////user:SECRET@git.example/x",
+    "https://git.example/https://user:SECRET@git.example/x",
+    "git.example:https://user:SECRET@git.example/x",
     "http://git.example/x",
     "git://git.example/x",
     "ftp://git.example/x",
@@ -131,3 +143,5 @@ def test_the_host_of_a_url_is_known_with_its_port_and_a_path_has_none():
         "nonsense": "",
     }
     assert {url: remotes.host_of(url) for url in hosts} == hosts
+    for url, host in hosts.items():
+        assert remotes.is_path(url) == (not host and url != "nonsense"), url

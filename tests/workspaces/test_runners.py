@@ -70,6 +70,15 @@ def test_it_is_fetched_when_it_is_due_if_that_is_before_the_next_tick(
         assert job.payload == {"workspace_id": workspace.pk, "when_due": True}
 
 
+@pytest.mark.parametrize("url", ["/srv/project.git", "FILE:///srv/project.git"])
+def test_those_of_a_path_are_a_job_each(url: str):
+    workspaces = [WorkspaceFactory(url=url, next_fetch_at=Now()) for _ in range(2)]
+    assert tick("workspace_fetch")["enqueued"] == 2
+    assert {job.ref_id for job in Job.objects.all()} == {
+        str(workspace.pk) for workspace in workspaces
+    }
+
+
 def test_those_of_one_remote_are_one_job_of_the_one_that_is_due_first():
     later = WorkspaceFactory(next_fetch_at=Now())
     first = WorkspaceFactory(next_fetch_at=Now() - dt.timedelta(minutes=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -22,11 +23,13 @@ from tests.workspaces.witness import Tripwire, plant
 from workspaces import clones, holds, prune, seal
 from workspaces.archiving import restoring
 from workspaces.exceptions import ConfigTampered
+from workspaces.failures import Failure
 from workspaces.fetch import fetch_workspace
 from workspaces.models import Workspace, Worktree
 from workspaces.prune import Outcome
 from workspaces.pruning import contents
 from workspaces.repository import Repository
+from workspaces.upkeep import maintenance
 
 pytestmark = pytest.mark.django_db
 
@@ -154,6 +157,57 @@ def test_nothing_works_on_what_is_planted_and_not_approved(
     prune.prune_worktree(worktree.pk)
     assert Path(worktree.path, "README").read_text() == "changed\n"
     assert fired(wires) == set()
+
+
+def test_nothing_is_written_or_removed_where_links_in_a_clone_lead(
+    workspace: Workspace, repository: Repository, worktree: Worktree, tmp_path: Path
+):
+    make_idle(worktree, days=31)
+    outside = tmp_path / "outside"
+    for name in ("refs/heads", "logs/refs/heads", "refs/acw", "worktrees"):
+        place = repository.path / name
+        if place.exists():
+            shutil.move(place, outside)
+        else:
+            (outside / "archive").mkdir(parents=True)
+        place.symlink_to(outside)
+        before = sorted(outside.rglob("*"))
+        workspace.refresh_from_db()
+        with pytest.raises(ConfigTampered, match=name):
+            holds.acquire(workspace, holder="another", branch="acw/another")
+        assert prune.prune_worktree(worktree.pk) == Outcome.BLOCKED
+        assert maintenance.maintain(workspace) != ""
+        assert sorted(outside.rglob("*")) == before, name
+        assert Path(worktree.path, "README").exists()
+        place.unlink()
+        shutil.move(outside, place)
+    shutil.rmtree(repository.path / "refs/acw")
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+    assert prune.prune_worktree(worktree.pk) == Outcome.PRUNED
+
+
+def test_a_pipe_in_a_clone_is_refused_at_once_and_not_waited_for(
+    workspace: Workspace, repository: Repository, worktree: Worktree
+):
+    (admin,) = (repository.path / "worktrees").iterdir()
+    for path in (
+        repository.path / "shallow",
+        repository.path / "info/attributes",
+        repository.path / "objects/info/commit-graph",
+        admin / "gitdir",
+    ):
+        was = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        workspace.refresh_from_db()
+        with pytest.raises(ConfigTampered, match=path.name):
+            holds.acquire(workspace, holder="another", branch="acw/another")
+        assert fetch_workspace(workspace).failure == Failure.CONFIG_TAMPERED
+        path.unlink()
+        if was is not None:
+            path.write_bytes(was)
 
 
 @pytest.mark.parametrize("url", [SSH_URL, "401"], ids=["ssh", "https"])

@@ -198,8 +198,9 @@ class WorkspaceAdmin(ApprovedAdmin):
         return pieces.until(workspace.next_fetch_at, workspace.read_at)
 
     @admin.display(description="why then")
-    def why_then(self, workspace: Workspace) -> str:
-        return pieces.shown(explanations.next_fetch_why(workspace))
+    def why_then(self, workspace: Any) -> str:
+        is_held = workspace.held_count > 0
+        return pieces.shown(explanations.next_fetch_why(workspace, is_held=is_held))
 
     @admin.display(description="failing since")
     def failing(self, workspace: Workspace) -> SafeString | str:

@@ -51,15 +51,16 @@ def places(listed: Manifest, part: str) -> Iterator[tuple[Entry, bytes]]:
     """Each entry that has bytes, with its path in the commit."""
     for n, entry in enumerate(listed.entries):
         if entry.has_bytes:
-            if is_odd(entry.path):
+            if is_odd(entry):
                 yield entry, f"{_ODD[part]}/{n}".encode()
             else:
                 yield entry, part.encode() + b"/" + entry.path
 
 
-def is_odd(path: bytes) -> bool:
-    """Whether git refuses the path: that of something within another repository."""
-    return b".git" in path.lower().split(b"/")
+def is_odd(entry: Entry) -> bool:
+    """Whether git refuses the path in an index: that of something within another repository, and a link ``.gitmodules``."""
+    names = entry.path.lower().split(b"/")
+    return b".git" in names or (entry.kind is Kind.LINK and names[-1] == b".gitmodules")
 
 
 def write_blobs(
@@ -149,7 +150,7 @@ def blobs_of(store: Store, commit: str) -> dict[bytes, str]:
 def _entries(listed: Manifest, part: str) -> Iterator[bytes]:
     for entry, path in places(listed, part):
         # An odd link is kept as the text that it is.
-        mode = b"100644" if is_odd(entry.path) else _MODES[entry.kind]
+        mode = b"100644" if is_odd(entry) else _MODES[entry.kind]
         if entry.kind is Kind.FILE and entry.mode & 0o100 and mode == b"100644":
             mode = b"100755"
         yield b"M %s %s %s\n" % (mode, entry.blob.encode(), quoted(path))

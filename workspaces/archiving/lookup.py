@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from workspaces.exceptions import ArchiveExpired, UnknownArchive
+from workspaces.exceptions import ArchiveExpired, UnknownArchive, UnknownWorktree
 from workspaces.models import Workspace, Worktree, WorktreeArchive
 
 _RESTORABLE = (WorktreeArchive.State.VERIFIED, WorktreeArchive.State.RESTORED)
@@ -49,6 +49,16 @@ def required(worktree_id: int) -> WorktreeArchive:
     raise UnknownArchive(
         f"there is no archive of worktree {worktree_id}; `worktree archives` shows those there are"
     )
+
+
+def unknown(worktree_id: int) -> UnknownWorktree:
+    """The error that says that there is no such worktree, and how it comes back where it was pruned."""
+    again = (
+        f": it was pruned, and `worktree restore {worktree_id}` brings it back"
+        if latest(worktree_id) is not None
+        else ""
+    )
+    return UnknownWorktree(f"there is no worktree {worktree_id}{again}")
 
 
 def _gone(workspace: Workspace) -> QuerySet[WorktreeArchive]:

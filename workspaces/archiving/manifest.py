@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from django.conf import settings
+
 from workspaces.archiving import reading
 from workspaces.archiving.reading import Top, shown
 from workspaces.exceptions import ArchiveDamaged, ArchiveTooLarge, GitStopped
@@ -22,6 +24,8 @@ ENTRIES_MOST = 500_000
 """Entries of one directory that are archived; the manifest of as many is some 90 MB."""
 
 _NAMED_MOST = 3
+# The unit of st_blocks, whatever the file system.
+_BLOCK = 512
 # Who restores may be another user than who set these bits on a file.
 _FILE_MODE = 0o777
 _DIRECTORY_MODE = 0o3777
@@ -110,12 +114,13 @@ def of(
     """Read the whole directory, but ``leave_out`` with all below them, and but what ``but`` says is of no account.
 
     Raises :class:`~workspaces.exceptions.NotArchivable` where something cannot be read or changes meanwhile,
-    ``ArchiveTooLarge`` beyond :data:`ENTRIES_MOST`, and ``GitStopped``.
+    ``ArchiveTooLarge`` beyond :data:`ENTRIES_MOST` or where files have more than ``ACW_ARCHIVE_MAX_SIZE`` of holes, and ``GitStopped``.
     """
     with top.directory(b"") as descriptor:
         mode = os.fstat(descriptor).st_mode
     entries = [Entry(b"", Kind.DIRECTORY, mode & _DIRECTORY_MODE)]
     left_out = []
+    holes = 0
     waiting = [b""]
     while waiting:
         above = waiting.pop()
@@ -123,9 +128,15 @@ def of(
             path = above + b"/" + name if above else name
             if but(path):
                 continue
-            if stop is not None and stop():
-                raise GitStopped("archive", "was ended because the caller stops")
-            entry = None if path in leave_out else _entry(top, path, found)
+            _refuse_stopped(stop)
+            left_out_here = path in leave_out
+            holes += 0 if left_out_here else _holes(found)
+            if holes > settings.ACW_ARCHIVE_MAX_SIZE:
+                raise ArchiveTooLarge(
+                    f"its files have {holes} bytes more than they take on the disk, as {shown(path)} has, and at most"
+                    f" {settings.ACW_ARCHIVE_MAX_SIZE} are archived (ACW_ARCHIVE_MAX_SIZE); remove what is not needed"
+                )
+            entry = None if left_out_here else _entry(top, path, found, stop)
             if entry is None:
                 left_out.append(path)
                 continue
@@ -141,7 +152,21 @@ def of(
     return Manifest(tuple(entries), tuple(sorted(left_out)))
 
 
-def _entry(top: Top, path: bytes, found: os.stat_result) -> Entry | None:
+def _refuse_stopped(stop: Stop | None) -> None:
+    if stop is not None and stop():
+        raise GitStopped("archive", "was ended because the caller stops")
+
+
+def _holes(found: os.stat_result) -> int:
+    """The bytes of a file that were never written: reading them costs time, and no disk bounds how many there are."""
+    if not stat.S_ISREG(found.st_mode):
+        return 0
+    return max(0, found.st_size - found.st_blocks * _BLOCK)
+
+
+def _entry(
+    top: Top, path: bytes, found: os.stat_result, stop: Stop | None
+) -> Entry | None:
     mode = found.st_mode
     if stat.S_ISDIR(mode):
         return Entry(path, Kind.DIRECTORY, mode & _DIRECTORY_MODE)
@@ -150,7 +175,7 @@ def _entry(top: Top, path: bytes, found: os.stat_result) -> Entry | None:
     if stat.S_ISFIFO(mode):
         return Entry(path, Kind.FIFO, mode & _FILE_MODE)
     if stat.S_ISREG(mode):
-        return _file(top, path, found)
+        return _file(top, path, found, stop)
     return None
 
 
@@ -159,7 +184,7 @@ def _link(path: bytes, target: bytes) -> Entry:
     return Entry(path, Kind.LINK, 0o777, len(target), digest, blob_name(target))
 
 
-def _file(top: Top, path: bytes, found: os.stat_result) -> Entry:
+def _file(top: Top, path: bytes, found: os.stat_result, stop: Stop | None) -> Entry:
     digest, blob = hashlib.sha256(), _blob_hash(found.st_size)
     size = 0
     with top.file(path) as opened:
@@ -168,6 +193,7 @@ def _file(top: Top, path: bytes, found: os.stat_result) -> Entry:
             digest.update(chunk)
             blob.update(chunk)
             size += len(chunk)
+            _refuse_stopped(stop)
     if size != found.st_size:
         raise reading.changed(path)
     return Entry(

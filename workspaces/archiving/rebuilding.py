@@ -24,7 +24,7 @@ from workspaces.archiving.reading import Top
 from workspaces.archiving.snapshot import LINK, read_files
 from workspaces.archiving.store import Store
 from workspaces.exceptions import ArchiveDamaged, ArchiveError
-from workspaces.holding import aside, checkouts
+from workspaces.holding import aside, checkouts, staged
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.repository import Repository, Stop, without_filters
 from workspaces.upkeep import registrations
@@ -42,7 +42,7 @@ class Staged:
 
 
 @contextlib.contextmanager
-def staged(
+def made_beside(
     repository: Repository, ours: Store, archive: WorktreeArchive, parts: Parts
 ) -> Iterator[Staged]:
     """Make files and registration beside their places; what is still there afterwards is deleted.
@@ -139,10 +139,13 @@ def is_whole(
         return False
 
 
-def clear(repository: Repository, path: Path, *, is_ours: bool) -> list[Path]:
+def clear(
+    repository: Repository, path: Path, *, is_ours: bool, stop: Stop | None = None
+) -> list[Path]:
     """Make room for the worktree of ``path``; return where what stood there is now.
 
-    What an interrupted call has registered (``is_ours``) is deleted, since it is in the archive.
+    What an interrupted call has registered (``is_ours``) is deleted, since it is in the archive. Of what somebody else has, the
+    commits and what is staged get branches ``acw/rescued-…`` first: where it is put, git no longer holds on to them.
     """
     moved = []
     if os.path.lexists(path):
@@ -151,6 +154,9 @@ def clear(repository: Repository, path: Path, *, is_ours: bool) -> list[Path]:
     if admin is not None and is_ours:
         unregister(repository, admin)
     elif admin is not None:
+        prefix = f"acw/rescued-{path.name}"
+        checkouts.rescue(repository, admin, prefix=prefix, stop=stop)
+        staged.keep(repository, admin, prefix=prefix, stop=stop)
         moved.append(aside.put_aside(repository, admin))
     return moved
 

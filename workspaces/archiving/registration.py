@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from workspaces import worktrees
-from workspaces.archiving import manifest
+from workspaces.archiving import manifest, roots
 from workspaces.archiving.manifest import Kind, Manifest
-from workspaces.archiving.reading import Top
-from workspaces.exceptions import NotArchivable
+from workspaces.archiving.reading import Top, shown
+from workspaces.archiving.store import Store
+from workspaces.exceptions import ArchiveTooLarge, NotArchivable
+from workspaces.holding import nested
+from workspaces.plumbing import presentable
 from workspaces.repository import Repository, Stop
 
 INDEX = b"index"
@@ -78,9 +82,46 @@ def named_objects(top: Top, listed: Manifest) -> set[str]:
             or entry.path.startswith(b"modules/")
         ):
             continue
-        text = top.read(entry.path, most=_TEXT_MOST)
-        if text is not None:
-            names |= objects_in(text)
+        names |= objects_in(_read(top, entry.path))
+    return names
+
+
+def _read(top: Top, path: bytes) -> bytes:
+    """A file that names objects, b"" where there is none; one that is too large to look through is no reason to lose what it names."""
+    try:
+        with top.file(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
+    except NotArchivable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return b""
+        raise
+    if size > _TEXT_MOST:
+        raise ArchiveTooLarge(
+            f"{shown(path)} of its registration has {size} bytes, and at most {_TEXT_MOST} are looked through for commits; shorten it,"
+            " a log with `git reflog expire`"
+        )
+    return top.read(path, most=_TEXT_MOST) or b""
+
+
+def objects_within(repository: Repository, path: Path, ours: Store) -> set[str]:
+    """The names of objects that only worktrees within the one of ``path`` lead to; uses the index of ``ours`` for it.
+
+    Raises :class:`~workspaces.exceptions.NotArchivable` for what cannot be read of them.
+    """
+    names: set[str] = set()
+    for found in nested.within(repository, path):
+        try:
+            with Top(found.admin) as top:
+                listed = read(top, stop=ours.stop)
+                place = head(repository, top, listed)
+                names |= named_objects(top, listed) | ({place.commit} - {""})
+                if copy_index(top, listed, ours.path):
+                    names |= roots.only_in_index(ours, place.commit)
+        except NotArchivable as error:
+            said = presentable.value(str(found.path.relative_to(path)))
+            raise NotArchivable(f"the worktree {said} within it: {error}") from error
+        finally:
+            (ours.path / os.fsdecode(INDEX)).unlink(missing_ok=True)
     return names
 
 
@@ -93,7 +134,7 @@ def branch_log(repository: Repository, branch: str) -> set[str]:
     """Where a branch has been, as its log in the clone says."""
     with Top(repository.path) as top:
         path = f"logs/{branch}".encode(errors="surrogateescape")
-        return objects_in(top.read(path, most=_TEXT_MOST) or b"")
+        return objects_in(_read(top, path))
 
 
 def stashes(repository: Repository, branch: str) -> set[str]:
@@ -101,7 +142,7 @@ def stashes(repository: Repository, branch: str) -> set[str]:
     short = branch.removeprefix("refs/heads/").encode(errors="surrogateescape")
     name = short or b"(no branch)"
     with Top(repository.path) as top:
-        log = top.read(b"logs/refs/stash", most=_TEXT_MOST) or b""
+        log = _read(top, b"logs/refs/stash")
     made = (b"WIP on " + name + b":", b"On " + name + b":")
     return {
         fields[0].split(b" ")[1].decode(errors="replace")

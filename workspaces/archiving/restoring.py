@@ -25,6 +25,7 @@ from workspaces.exceptions import (
     WorktreeError,
     WorktreeQuarantined,
 )
+from workspaces.holding import nested
 from workspaces.models import (
     Conversation,
     LedgerEntry,
@@ -72,7 +73,7 @@ def restore_locked(
         if before is None or not (
             interrupted and rebuilding.is_whole(repository, before, parts, stop=stop)
         ):
-            moved = rebuilding.clear(repository, path, is_ours=interrupted)
+            moved = rebuilding.clear(repository, path, is_ours=interrupted, stop=stop)
             for one in moved:
                 _record_moved(archive, one, actor=actor)
             _rebuild(repository, ours, archive, parts, before=before)
@@ -112,7 +113,7 @@ def _rebuild(
     placed = branches.place(repository, archive, head)
     worktree = _claimed(archive, parts, placed, before=before)
     try:
-        with rebuilding.staged(repository, ours, archive, parts) as made:
+        with rebuilding.made_beside(repository, ours, archive, parts) as made:
             rebuilding.put_in_place(
                 repository,
                 worktree,
@@ -148,7 +149,7 @@ def _claimed(
                 path=archive.path,
                 state=State.RESTORING,
                 last_held_by=archive.last_held_by,
-                fencing_no=parts.facts["fencing_no"],
+                fencing_no=_last_fencing_no(archive, parts),
                 last_used_at=archive.last_used_at or archive.created_at,
                 created_at=Now(),
                 **values,
@@ -159,6 +160,15 @@ def _claimed(
             f" or the branch {placed.branch!r}"
         ) from None
     return Worktree.objects.select_related("workspace").get(pk=archive.worktree_id)
+
+
+def _last_fencing_no(archive: WorktreeArchive, parts: Parts) -> int:
+    """No number is given twice: the worktree may have been held after this archive was made, and have left no other."""
+    entries = LedgerEntry.objects.filter(
+        worktree_id=archive.worktree_id, action=LedgerEntry.Action.PRUNED
+    )
+    numbers = [int(entry.data.get("fencing_no", 0)) for entry in entries[:1]]
+    return max([int(parts.facts["fencing_no"]), *numbers])
 
 
 def _undo(
@@ -180,14 +190,15 @@ def _undo(
             state=State.MISSING, state_reason="its restoration was interrupted"
         )
     else:
-        rows.update(
-            state=before.state, branch=before.branch, state_reason=before.state_reason
-        )
+        rows.update(branch=before.branch, state_reason=before.state_reason)
+        # Not of one that somebody has taken meanwhile.
+        rows.filter(held_by__isnull=True).update(state=before.state)
 
 
 def _restored(
     repository: Repository, archive: WorktreeArchive, parts: Parts, *, actor: str
 ) -> Worktree:
+    nested.unlock(repository, Path(archive.path))
     with transaction.atomic():
         rows = Worktree.objects.filter(pk=archive.worktree_id)
         rows.filter(state=State.RESTORING).update(

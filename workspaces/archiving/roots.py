@@ -38,7 +38,7 @@ def of(store: Store, named: set[str], *, head: str, has_index: bool) -> Roots:
     commits |= _tagged(store, tags)
     objects = {name: kind for name, kind in kinds.items() if kind in {"tree", "blob"}}
     if has_index:
-        only = _only_in_index(store, head)
+        only = only_in_index(store, head)
         objects |= store.kinds(sorted(only))
     return Roots(
         parents=_independent(store, commits, head=head),
@@ -58,7 +58,7 @@ def _tagged(store: Store, tags: Iterable[str]) -> set[str]:
     return found
 
 
-def _only_in_index(store: Store, head: str) -> set[str]:
+def only_in_index(store: Store, head: str) -> set[str]:
     """The trees and blobs of the index, also conflicting and merely intended ones, that HEAD's commit has not."""
     arguments = ["--objects", "--no-object-names", "--missing=print"]
     try:

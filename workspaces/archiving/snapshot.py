@@ -81,7 +81,9 @@ def take(
         directory, admin = _opened(opened, repository, path, at or path)
         if directory is None and admin is None:
             raise NotArchivable(f"there is nothing of {worktree} on the disk")
+        within = registration.objects_within(repository, path, ours)
         seen = _look(repository, ours, directory, admin, stop=stop)
+        seen.kept.update(within)
         missing = _missing(ours, seen)
         kept = roots.of(
             ours, seen.kept, head=seen.head.commit, has_index=seen.has_index

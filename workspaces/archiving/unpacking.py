@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from workspaces.archiving import composing
 from workspaces.archiving.composing import ADMIN, FILES
 from workspaces.archiving.manifest import Kind, Manifest
+from workspaces.archiving.reading import Top
 from workspaces.archiving.store import Store
 
 _WRITABLE = 0o700
@@ -18,52 +21,66 @@ def unpack(
 ) -> None:
     """Make ``target``, which must not exist, with the entries of one part of the archive's commit.
 
-    Nobody else may reach it meanwhile. Raises GitError and OSError.
+    Nobody else may reach it meanwhile. Raises GitError, OSError and ``NotArchivable``.
     """
     target.mkdir(mode=_WRITABLE)
     _check_out(store, f"{commit}:{part}", listed, target, odd=False)
-    for entry in listed.entries:
-        path = _below(target, entry.path)
-        if entry.kind is Kind.DIRECTORY:
-            path.mkdir(mode=_WRITABLE, exist_ok=True)
-        elif entry.kind is Kind.FIFO:
-            os.mkfifo(path, entry.mode)
-    _put_odd_ones(store, commit, listed, part, target)
-    _set_modes(listed, target)
+    # By descriptors: what was archived may lie deeper than its whole path can name.
+    with Top(target) as top:
+        for entry in listed.entries:
+            if entry.path and entry.kind is Kind.DIRECTORY:
+                with (
+                    _place(top, entry.path) as (parent, name),
+                    contextlib.suppress(FileExistsError),
+                ):
+                    os.mkdir(name, _WRITABLE, dir_fd=parent)
+            elif entry.kind is Kind.FIFO:
+                with _place(top, entry.path) as (parent, name):
+                    os.mkfifo(name, entry.mode, dir_fd=parent)
+        _put_odd_ones(store, commit, listed, part, top)
+        _set_modes(listed, top)
 
 
 def _check_out(
     store: Store, tree: str, listed: Manifest, target: Path, *, odd: bool
 ) -> None:
     """Write the files of one tree, where the manifest has any that are in it."""
-    if any(e.has_bytes and composing.is_odd(e.path) is odd for e in listed.entries):
+    if any(e.has_bytes and composing.is_odd(e) is odd for e in listed.entries):
         store.run("read-tree", tree)
         store.run("checkout-index", "--all", "--quiet", work_tree=target)
 
 
 def _put_odd_ones(
-    store: Store, commit: str, listed: Manifest, part: str, target: Path
+    store: Store, commit: str, listed: Manifest, part: str, top: Top
 ) -> None:
     """Those that no git tree can hold by their path: written beside, then moved to their place."""
-    beside = target.with_name(f"{target.name}-odd")
+    beside = top.path.with_name(f"{top.path.name}-odd")
     beside.mkdir(mode=_WRITABLE)
     odd = {FILES: "odd", ADMIN: "admin-odd"}[part]
     _check_out(store, f"{commit}:{odd}", listed, beside, odd=True)
     for n, entry in enumerate(listed.entries):
-        if entry.has_bytes and composing.is_odd(entry.path):
-            source, path = beside / str(n), _below(target, entry.path)
-            if entry.kind is Kind.LINK:
-                os.symlink(source.read_bytes(), os.fsencode(path))
-            else:
-                os.rename(source, path)
+        if entry.has_bytes and composing.is_odd(entry):
+            source = beside / str(n)
+            with _place(top, entry.path) as (parent, name):
+                if entry.kind is Kind.LINK:
+                    os.symlink(source.read_bytes(), name, dir_fd=parent)
+                else:
+                    os.rename(source, name, dst_dir_fd=parent)
 
 
-def _set_modes(listed: Manifest, target: Path) -> None:
+def _set_modes(listed: Manifest, top: Top) -> None:
     """Last, and from the deepest on: what is made unwritable is not written to any more."""
     for entry in reversed(listed.entries):
-        if entry.kind is not Kind.LINK:
-            _below(target, entry.path).chmod(entry.mode)
+        if not entry.path:
+            top.path.chmod(entry.mode)
+        elif entry.kind is not Kind.LINK:
+            with _place(top, entry.path) as (parent, name):
+                os.chmod(name, entry.mode, dir_fd=parent)
 
 
-def _below(target: Path, path: bytes) -> Path:
-    return target / os.fsdecode(path) if path else target
+@contextlib.contextmanager
+def _place(top: Top, path: bytes) -> Iterator[tuple[int, bytes]]:
+    """The directory that the entry is in, open, and its name there."""
+    above, _, name = path.rpartition(b"/")
+    with top.directory(above) as parent:
+        yield parent, name

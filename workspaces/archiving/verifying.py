@@ -30,7 +30,7 @@ def verify(
     """Read the archive again, and every byte of the worktree, and return in words what was found: all is equal.
 
     The worktree is looked for in ``at`` where it was moved there; one that is gone is not compared. The archive is then marked as
-    verified, to be kept for ``ACW_ARCHIVE_RETENTION`` from the first time on. The caller has the repository's lock.
+    verified, to be kept for ``ACW_ARCHIVE_RETENTION`` from now on. The caller has the repository's lock.
 
     Raises :class:`~workspaces.exceptions.ArchiveDamaged` where something is missing or differs, ``NotArchivable``, ``GitError``.
     """
@@ -41,11 +41,13 @@ def verify(
         store.point(repository, archive.ref, archive.commit_sha)
     # What git found in the clone already may not have reached the disk yet.
     os.sync()
+    state = WorktreeArchive.State
     WorktreeArchive.objects.filter(
-        pk=archive.pk, state=WorktreeArchive.State.WRITING
+        pk=archive.pk, state__in=[state.WRITING, state.VERIFIED]
     ).update(
-        state=WorktreeArchive.State.VERIFIED,
+        state=state.VERIFIED,
         verified_at=Now(),
+        # Also of one from an earlier attempt, which may be old: what goes today can be restored for as long as any other.
         expires_at=Now() + settings.ACW_ARCHIVE_RETENTION,
     )
     archive.refresh_from_db()

@@ -25,6 +25,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _approve(command: BaseCommand, options: Options) -> None:
     workspace = clones.find(options["name"])
+    clones.check_ready(workspace)
     if options["list"]:
         hosts.check(workspace)
         repository = Repository(paths.own_directory(workspace))

@@ -12,15 +12,19 @@ from workspaces import actions, clones
 from workspaces.commands.verb import name_argument
 from workspaces.fetch import fetch_workspace
 from workspaces.models import Workspace
+from workspaces.upkeep.places import GONE, was_gone
 
 
 def _fetch(command: BaseCommand, options: Options) -> None:
     workspace = clones.find(options["name"])
     if workspace.state != Workspace.State.READY:
         actions.fetch_soon([workspace], actor=actor())
-        command.stdout.write(
-            f"{workspace.name}: is not cloned yet, and will be; `workspace show` says how far it is"
+        said = (
+            f"{GONE}, and is looked for there; is the disk mounted?"
+            if was_gone(workspace)
+            else "is not cloned yet, and will be; `workspace show` says how far it is"
         )
+        command.stdout.write(f"{workspace.name}: {said}")
         return
     audit.record(actor(), "workspace.fetch", target=f"workspace:{workspace.name}")
     fetched = fetch_workspace(workspace)

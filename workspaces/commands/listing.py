@@ -13,6 +13,7 @@ from jobs.tables import print_json, print_table
 from workspaces.commands.verb import add_json
 from workspaces.models import Worktree
 from workspaces.pruning.prune_time import idle_for, pruned_after
+from workspaces.upkeep.quota import in_words
 
 _HEADERS = (
     "ID",
@@ -25,6 +26,7 @@ _HEADERS = (
     "PRUNED AFTER",
     "WARNED",
     "KEPT BECAUSE OF",
+    "SIZE",
     "PATH",
 )
 
@@ -54,6 +56,7 @@ def _row(worktree: Worktree, now: dt.datetime) -> tuple[object, ...]:
         "never (pinned)" if worktree.pinned else pruned_after(worktree),
         worktree.prune_warning_at,
         worktree.prune_blocked_reason or worktree.state_reason,
+        None if worktree.size_bytes is None else in_words(worktree.size_bytes),
         worktree.path,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from django.core.management.base import BaseCommand
 
@@ -13,6 +14,7 @@ from workspaces import clones
 from workspaces.commands.verb import add_json, name_argument
 from workspaces.fetching.explanations import next_fetch_why
 from workspaces.models import Workspace
+from workspaces.upkeep.quota import in_words
 
 _HEADERS = (
     "NAME",
@@ -25,19 +27,20 @@ _HEADERS = (
     "NEXT FETCH",
     "WHY THEN",
     "FAILING SINCE",
+    "SIZE",
     "PATH",
 )
 
 
 def _list(command: BaseCommand, options: Options) -> None:
-    workspaces = Workspace.objects.select_related("owner")
+    workspaces = Workspace.objects.with_holds().select_related("owner")
     if options["json"]:
         print_json(command.stdout, [as_json(workspace) for workspace in workspaces])
         return
     print_table(command.stdout, _HEADERS, map(_row, workspaces), empty="no workspaces")
 
 
-def _row(workspace: Workspace) -> tuple[object, ...]:
+def _row(workspace: Any) -> tuple[object, ...]:
     return (
         workspace.name,
         workspace.host,
@@ -47,8 +50,9 @@ def _row(workspace: Workspace) -> tuple[object, ...]:
         workspace.owner.get_username() if workspace.owner else None,
         workspace.last_fetched_at,
         _next_fetch(workspace),
-        next_fetch_why(workspace),
+        next_fetch_why(workspace, is_held=workspace.is_held),
         workspace.failing_since,
+        None if workspace.size_bytes is None else in_words(workspace.size_bytes),
         workspace.path,
     )
 
@@ -59,7 +63,8 @@ def _next_fetch(workspace: Workspace) -> object:
 
 
 def _show(command: BaseCommand, options: Options) -> None:
-    shown = as_json(clones.find(options["name"]))
+    found = clones.find(options["name"])
+    shown = as_json(Workspace.objects.with_holds().get(pk=found.pk))
     if options["json"]:
         print_json(command.stdout, shown)
         return
@@ -68,8 +73,8 @@ def _show(command: BaseCommand, options: Options) -> None:
             command.stdout.write(f"{name.replace('_', ' ')}: {value}")
 
 
-def as_json(workspace: Workspace) -> dict[str, object]:
-    """What scripts are told of a workspace."""
+def as_json(workspace: Any) -> dict[str, object]:
+    """What scripts are told of a workspace, which :meth:`with_holds` has found."""
     return {
         "id": workspace.pk,
         "name": workspace.name,
@@ -82,13 +87,16 @@ def as_json(workspace: Workspace) -> dict[str, object]:
         "owner": workspace.owner.get_username() if workspace.owner else None,
         "last_fetched_at": workspace.last_fetched_at,
         "next_fetch_at": _next_fetch(workspace),
-        "next_fetch_why": next_fetch_why(workspace),
+        "next_fetch_why": next_fetch_why(workspace, is_held=workspace.is_held),
         "failing_since": workspace.failing_since,
         "fetch_problem": workspace.fetch_problem,
         "fetch_failures": workspace.fetch_failures,
         "last_fetch_error": workspace.last_fetch_error,
         "tampered_since": workspace.tampered_since,
+        "tampered_keys": [entry["key"] for entry in workspace.tampered_config],
         "size_bytes": workspace.size_bytes,
+        "maintained_at": workspace.maintained_at,
+        "maintenance_error": workspace.maintenance_error,
     }
 
 

@@ -112,7 +112,9 @@ def _as_json(report: Report) -> dict[str, object]:
 
 
 def _maintain(command: BaseCommand, options: Options) -> None:
-    error = maintenance.maintain(clones.find(options["name"]))
+    workspace = clones.find(options["name"])
+    clones.check_ready(workspace)
+    error = maintenance.maintain(workspace)
     if error:
         raise CommandError(f"{options['name']}: {error}")
     command.stdout.write(f"{options['name']}: maintained")

@@ -12,15 +12,22 @@ from jobs.command_line import VerbsCommand
 from jobs.durations import ACCEPTED, parse_duration
 from workspaces.exceptions import WorkspacesError
 
+_INTERRUPTED = 130
+
 
 class WorkspacesCommand(VerbsCommand):
-    """Verbs whose errors of this app are one line, and exit status 1."""
+    """Verbs whose errors of this app are one line, and exit status 1; after Ctrl-C 130."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             super().handle(*args, **options)
         except WorkspacesError as error:
             raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            raise CommandError(
+                "interrupted: what was begun is undone, or finished by the next call",
+                returncode=_INTERRUPTED,
+            ) from None
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workspaces.failures import Failure
 from workspaces.fetching import fetch_schedule
 from workspaces.models import Workspace
+from workspaces.upkeep.places import was_gone
 
 _WHY = {
     Failure.AUTH: "the remote refuses this host's keys",
@@ -20,8 +21,22 @@ _WHY = {
 }
 
 
-def next_fetch_why(workspace: Workspace) -> str:
-    """Why the next fetch is at ``next_fetch_at`` and not at another time, or why there is none."""
+def next_fetch_why(workspace: Workspace, *, is_held: bool = False) -> str:
+    """Why the next fetch is at ``next_fetch_at`` and not at another time, or why there is none.
+
+    ``is_held``: a worktree of it is; until none is, it is not fetched, however long it is due.
+    """
+    why = _why(workspace)
+    if is_held and workspace.state == Workspace.State.READY:
+        return f"{why}, but not while a worktree is held"
+    return why
+
+
+def _why(workspace: Workspace) -> str:
+    if was_gone(workspace):
+        return (
+            "its clone is gone from the disk: looked for there at every reconciliation"
+        )
     match workspace.state:
         case Workspace.State.CLONING:
             so_far = workspace.clone_progress or "waiting for a worker"

@@ -1,7 +1,7 @@
-"""The two statements of a fetch after which nothing has turned, as plain SQL.
+"""The two statements of a fetch after which nothing has turned, as plain SQL, over the worker thread's own connection.
 
-Django takes longer to put such a statement together than the server to carry it out: with a small repository, a tenth
-of the whole fetch.
+Django takes longer to put such a statement together than the server to carry it out, and what a handler has used of
+Django's connections is made as new after it: with a small repository, a tenth of the whole fetch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connections, router
+from django.db import DEFAULT_DB_ALIAS
 
+from jobs import thread_connection
+from workspaces import remotes
 from workspaces.fetching.fetch_schedule import OF_THE_REMOTE, REFUSALS
 from workspaces.models import Workspace
 
@@ -48,15 +50,18 @@ _BRANCHES = """
 ARRAY(SELECT branch FROM workspace_worktrees WHERE workspace_id = workspaces.id)
 """
 
-# Those of the same remote come along when they are due soon, and also when it was the remote that failed them.
+# Those of the same remote come along when they are due soon, and also when it was the remote that failed them. Where that is
+# a path, no network is spared, and one job after the other would take longer than all at once.
 _OF_REMOTE = f"""
 SELECT {_COLUMNS}, {_IS_DUE}, {_BRANCHES}
 FROM workspaces AS asked JOIN workspaces
     ON workspaces.host = asked.host AND workspaces.remote_key = asked.remote_key AND workspaces.url = asked.url
 WHERE asked.id = %s AND workspaces.state = 'ready'
 AND (
-    workspaces.id = asked.id OR workspaces.next_fetch_at <= statement_timestamp() + make_interval(secs => %s)
-    OR workspaces.fetch_problem = ANY(%s)
+    workspaces.id = asked.id OR asked.url !~ '{remotes.PATHS}' AND (
+        workspaces.next_fetch_at <= statement_timestamp() + make_interval(secs => %s)
+        OR workspaces.fetch_problem = ANY(%s)
+    )
 )
 AND NOT EXISTS (
     SELECT FROM workspace_worktrees WHERE workspace_id = workspaces.id AND held_by IS NOT NULL
@@ -69,6 +74,7 @@ UPDATE workspaces
 SET last_fetched_at = statement_timestamp(), next_fetch_at = statement_timestamp() + make_interval(secs => %s), last_fetch_error = '',
     default_branch = %s
 WHERE id = %s AND failing_since IS NULL AND default_branch = %s
+RETURNING id
 """
 
 _ALONG = sorted({str(failure) for failure in OF_THE_REMOTE | REFUSALS})
@@ -92,27 +98,20 @@ def find_idle(workspace_id: int, *, soon: dt.timedelta) -> list[Candidate]:
 
     Of these the ones that are due within ``soon``, or that the remote fails.
     """
-    alias = router.db_for_read(Workspace)
-    with connections[alias].cursor() as cursor:
-        cursor.execute(_OF_REMOTE, [workspace_id, soon.total_seconds(), _ALONG])
-        rows = cursor.fetchall()
-    return [_candidate(alias, row) for row in rows]
+    parameters = [workspace_id, soon.total_seconds(), _ALONG]
+    return list(map(_candidate, thread_connection.execute(_OF_REMOTE, parameters)))
 
 
-def _candidate(alias: str, row: tuple[Any, ...]) -> Candidate:
+def _candidate(row: tuple[Any, ...]) -> Candidate:
     *values, is_due, branches = row
     for n in _JSON:
         values[n] = json.loads(values[n])
-    workspace = Workspace.from_db(alias, _FIELDS, values)
+    workspace = Workspace.from_db(DEFAULT_DB_ALIAS, _FIELDS, values)
     return Candidate(workspace=workspace, is_due=is_due, branches=branches)
 
 
 def record_fetched(workspace: Workspace, *, next_in: dt.timedelta) -> bool:
     """Record a fetch that worked; False, and nothing is changed, where the last one had failed or the row is gone."""
     branch = workspace.default_branch
-    with connections[router.db_for_write(Workspace)].cursor() as cursor:
-        cursor.execute(
-            _FETCHED, [next_in.total_seconds(), branch, workspace.pk, branch]
-        )
-        recorded: int = cursor.rowcount
-    return recorded > 0
+    parameters = [next_in.total_seconds(), branch, workspace.pk, branch]
+    return bool(thread_connection.execute(_FETCHED, parameters))

@@ -185,6 +185,7 @@ def _create(repository: Repository, wanted: Wanted, *, stop: Stop | None) -> Wor
     workspace = wanted.workspace
     branch = wanted.branch or f"acw/{secrets.token_hex(4)}"
     seal.check(workspace, repository)
+    is_new = wanted.branch is None or repository.local_branch(branch) is None
     # The row comes first: what an interruption leaves on the disk is found by it.
     with transaction.atomic(durable=True):
         worktree = Worktree.objects.create(
@@ -192,6 +193,7 @@ def _create(repository: Repository, wanted: Wanted, *, stop: Stop | None) -> Wor
             path=str(paths.new_worktree_path(repository.directory, branch)),
             branch=branch,
             state=State.CREATING,
+            state_reason=checkouts.NEW_BRANCH if is_new else "",
         )
     path = paths.own_worktree_path(worktree)
     try:

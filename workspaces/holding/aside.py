@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workspaces import paths
 from workspaces.exceptions import OutsideDataDirectory
+from workspaces.holding import nested
 from workspaces.repository import Repository
 
 _MODE = 0o700
@@ -38,5 +39,7 @@ def put_aside(repository: Repository, path: Path) -> Path:
     seconds, rest = divmod(time.time_ns(), 10**9)
     when = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
     target = stray / f"{path.name}-{when}.{rest:09}Z"
+    within = nested.within(repository, path)
     os.rename(path, target)
+    nested.follow(within, path, target)
     return target

@@ -13,7 +13,7 @@ from pathlib import Path
 from workspaces import git, ledger, paths, seal, worktrees
 from workspaces.events import LogEvent
 from workspaces.exceptions import GitError, GitStopped, GitTimeout, WorktreeError
-from workspaces.holding import aside, leases
+from workspaces.holding import aside, leases, staged
 from workspaces.models import LedgerEntry, Worktree
 from workspaces.pruning import removal
 from workspaces.repository import Repository, Stop, without_filters
@@ -22,6 +22,9 @@ from workspaces.upkeep import registrations
 log = logging.getLogger(__name__)
 
 ACTOR = "system"
+
+NEW_BRANCH = "its branch is new"
+"""The ``state_reason`` of one that is being made together with its branch."""
 
 _MAKING = "acw:making"
 """Why one is locked that is not checked out to the end."""
@@ -117,12 +120,24 @@ def lock_reason(worktree: Worktree, *, fencing_no: int | None = None) -> str:
     return f"acw:{worktree.pk}:{number}"
 
 
+def sweep(repository: Repository) -> None:
+    """Delete what interrupted calls have left that were making a worktree or a registration; the caller has the repository's lock."""
+    for name in (_UNFINISHED, registrations.UNFINISHED):
+        removal.delete_tree(repository.directory / name)
+
+
 def discard_interrupted(repository: Repository, worktree: Worktree) -> None:
     """Remove what is left of a worktree whose making was interrupted; nobody was ever given it.
 
-    The caller has the repository's lock, so who was making it is dead.
+    A branch that was made for it goes too, since the next worktree of that name would begin at what may be old by then; not
+    one with a commit that the remote has not. The caller has the repository's lock, so who was making it is dead.
     """
     worktrees.discard(repository, paths.own_worktree_path(worktree))
+    is_new = worktree.state_reason == NEW_BRANCH
+    if is_new and f"refs/heads/{worktree.branch}" not in registrations.heads(
+        repository
+    ):
+        worktrees.discard_branch(repository, worktree.branch)
     Worktree.objects.filter(pk=worktree.pk, state=Worktree.State.CREATING).delete()
     log.warning(LogEvent.WORKTREE_DISCARDED, extra=leases.facts(worktree))
 
@@ -164,7 +179,9 @@ def _again(
     except (GitStopped, GitTimeout):
         raise
     except (GitError, WorktreeError):
-        rescue(repository, admin, prefix=f"acw/rescued-{worktree.pk}", stop=stop)
+        prefix = f"acw/rescued-{worktree.pk}"
+        rescue(repository, admin, prefix=prefix, stop=stop)
+        staged.keep(repository, admin, prefix=prefix, stop=stop)
         _put_aside(repository, worktree, admin, what="what git kept of it")
         return False
     finally:

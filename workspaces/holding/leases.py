@@ -14,13 +14,13 @@ from django.db import transaction
 from django.db.models import Case, F, QuerySet, TextField, Value, When
 from django.db.models.functions import Coalesce, Now
 
+from workspaces.archiving import lookup
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
     ForeignHold,
     InvalidLease,
     InvalidName,
     StaleHold,
-    UnknownWorktree,
     WorktreeHeld,
     WorktreeNotHeld,
 )
@@ -84,7 +84,7 @@ def hold(worktree_id: int, *, holder: str, lease: dt.timedelta | None) -> Worktr
             # What is said of one that is ready is its next holder's to read.
             state_reason=Case(
                 When(
-                    state=Worktree.State.MISSING,
+                    state__in=[Worktree.State.MISSING, Worktree.State.CREATING],
                     then=Value("", output_field=TextField()),
                 ),
                 default=F("state_reason"),
@@ -235,7 +235,7 @@ def _find(worktree_id: int) -> Worktree:
     rows = Worktree.objects.select_related("workspace__owner")
     worktree = rows.filter(pk=worktree_id).first()
     if worktree is None:
-        raise UnknownWorktree(f"there is no worktree {worktree_id}")
+        raise lookup.unknown(worktree_id)
     return worktree
 
 

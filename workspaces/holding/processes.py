@@ -1,4 +1,4 @@
-"""Which directories processes of this host work in: their working directories and what they have open."""
+"""Which directories processes of this host work in: their working directories, what they have open, and what they run or map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PROC = "/proc"
 
 
 def in_use(below: Path) -> dict[int, list[str]]:
-    """The paths at or below the directory that processes are in or have open, by the process's number.
+    """The paths at or below the directory that processes are in, have open or have in memory, by the process's number.
 
     This process itself does not count, nor what it may not look into, another user's. Empty where the system has no
     ``/proc``.
@@ -20,7 +20,7 @@ def in_use(below: Path) -> dict[int, list[str]]:
     found = {
         process: [
             path
-            for path in _paths(process)
+            for path in (*_paths(process), *_mapped(process, top))
             if path == top or path.startswith(f"{top}/")
         ]
         for process in _processes()
@@ -45,3 +45,17 @@ def _paths(process: int) -> Iterator[str]:
         for name in os.listdir(files):
             with contextlib.suppress(OSError):
                 yield os.readlink(f"{files}/{name}")
+
+
+def _mapped(process: int, top: str) -> list[str]:
+    """The files below the directory that it runs, or has mapped and closed."""
+    wanted = os.fsencode(f"{top}/")
+    with contextlib.suppress(OSError), open(f"{_PROC}/{process}/maps", "rb") as maps:
+        # Address, permissions, offset, device, inode, path.
+        names = {
+            fields[5].rstrip(b"\n")
+            for line in maps
+            if wanted in line and len(fields := line.split(maxsplit=5)) > 5
+        }
+        return sorted(os.fsdecode(name) for name in names)
+    return []

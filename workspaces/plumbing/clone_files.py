@@ -21,6 +21,9 @@ _MOST_LOOSE = 200
 _OTHER_REFERENCES = ("commondir", "reftable")
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NAME = re.compile(
+    rb"(?!.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|\.(?:/|$)))[^\x00-\x20\x7f~^:?*\[\\]+(?<!/)"
+)
 
 
 # Where git finds objects and references. A link there would have others' files read and written.
@@ -31,23 +34,42 @@ _PLACES = (
     "refs",
     "refs/remotes",
     "refs/remotes/origin",
+    "info",
+    "worktrees",
     "logs",
     "logs/refs",
     "logs/refs/remotes",
     "logs/refs/remotes/origin",
 )
-_PLACES_OF_FILES = ("packed-refs", "HEAD")
+_PLACES_OF_FILES = ("packed-refs", "HEAD", "shallow")
+_WALKED = (
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "info",
+    "refs",
+    "logs",
+    "worktrees",
+)
+# Submodules' repositories are not looked into by git unless it is told to.
+_NOT_WALKED = re.compile(r"refs/remotes/origin|worktrees/[^/]+/modules", re.DOTALL)
+# As git wrote it once, and does where core.preferSymlinkRefs is set.
+_HEAD = re.compile(r"worktrees/[^/]+/HEAD", re.DOTALL)
+_BRANCH = re.compile(r"refs/heads/(?!.*\.\.)", re.DOTALL)
+_MOST_WALKED = 200_000
+_MOST_ODD = 50
 # Each has git look elsewhere, or take in what lies there.
 _ELSEWHERE = ("commondir", "objects/info/alternates")
 
 
 def diversions(repository: Path) -> list[str]:
     """The names of files by which git would leave the repository, such as a link in the place of its objects; [] is as it should be."""
-    found = [name for name in _ELSEWHERE if os.path.lexists(f"{repository}/{name}")]
+    top = os.fspath(repository)
+    found = [name for name in _ELSEWHERE if os.path.lexists(f"{top}/{name}")]
     for kind, names in ((stat.S_ISDIR, _PLACES), (stat.S_ISREG, _PLACES_OF_FILES)):
         for name in names:
             try:
-                mode = os.lstat(f"{repository}/{name}").st_mode
+                mode = os.lstat(f"{top}/{name}").st_mode
             except FileNotFoundError:
                 continue
             except OSError:
@@ -55,6 +77,52 @@ def diversions(repository: Path) -> list[str]:
             if not kind(mode):
                 found.append(name)
     return found
+
+
+def oddities(repository: Path) -> list[str]:
+    """The names of links, pipes and devices below where git reads and writes, a few dozen at most: it follows or waits for them.
+
+    Below ``refs/remotes/origin``, every fetch removes them.
+    """
+    found: list[str] = []
+    # What leads elsewhere itself is one of the diversions.
+    directories = [
+        name for name in _WALKED if not os.path.islink(f"{repository}/{name}")
+    ]
+    seen = 0
+    while directories and len(found) < _MOST_ODD:
+        directory = directories.pop()
+        try:
+            entries = os.scandir(f"{repository}/{directory}")
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # never made, or removed meanwhile
+        except OSError:
+            found.append(directory)
+            continue
+        with entries:
+            for entry in entries:
+                seen += 1
+                name = f"{directory}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if directory != "objects" and not _NOT_WALKED.fullmatch(name):
+                        directories.append(name)
+                elif not entry.is_file(follow_symlinks=False) and _is_odd(entry, name):
+                    found.append(name)
+        if seen > _MOST_WALKED:
+            # What cannot be looked at whole may hold anything.
+            return [*found[:_MOST_ODD], directory]
+    return found[:_MOST_ODD]
+
+
+def _is_odd(entry: os.DirEntry[str], name: str) -> bool:
+    try:
+        if entry.is_symlink():
+            return not (_HEAD.fullmatch(name) and _BRANCH.match(os.readlink(entry)))
+        return not stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def references(repository: Path, prefix: str) -> dict[bytes, bytes] | None:
@@ -69,6 +137,11 @@ def references(repository: Path, prefix: str) -> dict[bytes, bytes] | None:
     loose = _loose(repository, prefix)
     packed = _packed(repository, prefix)
     return None if loose is None or packed is None else packed | loose
+
+
+def is_name(reference: bytes) -> bool:
+    """Whether git takes it for a reference's name; it does nothing at all in a repository that has others packed."""
+    return _NAME.fullmatch(reference) is not None
 
 
 def has_reference(repository: Path, name: str) -> bool:
@@ -152,6 +225,8 @@ def _packed(repository: Path, prefix: str) -> dict[bytes, bytes] | None:
     for line in text.splitlines():
         value, _, name = line.partition(b" ")
         if name.startswith(wanted) and not value.startswith(b"#"):
+            if not _OBJECT.fullmatch(value):
+                return None
             found[name] = value
     found.pop(wanted + b"HEAD", None)
     return found

@@ -16,6 +16,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from django.conf import settings
@@ -49,17 +50,17 @@ _CONFIG = git_environment.as_file(
 _REFETCH_SINCE = (2, 36)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Control:
     """The control directory in the workspace's ``directory``; whoever uses it has the lock for fetches."""
 
     directory: Path
 
-    @property
+    @cached_property
     def path(self) -> Path:
         return paths.control_path(self.directory)
 
-    @property
+    @cached_property
     def _clone(self) -> Path:
         return paths.repository_path(self.directory)
 
@@ -141,7 +142,8 @@ class Control:
         """
         if self._is_sound():
             return False
-        self._make(clone_files.references(self._clone, REMOTE) or {})
+        known = clone_files.references(self._clone, REMOTE) or {}
+        self._make({name: known[name] for name in known if clone_files.is_name(name)})
         return True
 
     def _is_sound(self) -> bool:

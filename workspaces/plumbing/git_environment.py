@@ -60,6 +60,10 @@ _CONFIGURATION = {
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
     "log.showSignature": "false",
+    # Nor a file that a repository's configuration names, which may be a pipe.
+    "log.mailmap": "false",
+    "core.excludesFile": os.devnull,
+    "i18n.logOutputEncoding": "UTF-8",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
     "protocol.ext.allow": "never",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from workspaces import git
@@ -22,6 +23,9 @@ from workspaces.plumbing import clone_files, presentable
 _MOST = 1024 * 1024
 _MOST_WORKTREES = 10_000
 _MOST_FOUND = 50
+# Each of these costs a process of git.
+_MOST_READ = 200
+_CACHED_MOST = 16 * 1024
 
 # A value without quotes and backslashes ends with its line, so that each line means what it means alone.
 _VALUE = rb"[ \t]*=[^\"\\\x00-\x1f\x7f]*\n"
@@ -52,6 +56,8 @@ _SUSPECT = re.compile(
     r"|diff\.(?:external|.*\.(?:command|textconv))|merge\..*\.driver"
     r"|remote\..*\.(?:uploadpack|receivepack|vcs|proxy|proxyauthmethod|promisor|partialclonefilter|serveroption)"
     r"|submodule\..*\.update|sequence\.editor|interactive\.difffilter|trailer\..*\.(?:command|cmd)"
+    # Files that git reads, and says the first line of where it is no object's name.
+    r"|(?:.*\.)?fsck\.skiplist"
     r"|gc\.recentobjectshook|uploadpack\.packobjectshook|receive\.procreceiverefs",
     re.DOTALL,
 )
@@ -100,32 +106,41 @@ class Planted:
 
 
 def look(clone: Path) -> list[Planted]:
-    """Everything suspect in the clone's configuration and in that of its worktrees, at most a few dozen entries."""
-    found = [_file(name) for name in clone_files.diversions(clone)]
+    """Everything suspect in the clone's configuration and in that of its worktrees, at most a few dozen entries.
+
+    Where there is more, or more than is looked at, the last entry says so and has no key: nobody approves what was not seen.
+    """
+    names = [*clone_files.diversions(clone), *clone_files.oddities(clone)]
+    found = [_file(name) for name in dict.fromkeys(names)]
+    read: set[bytes] = set()
     for where in _files(clone):
-        if len(found) >= _MOST_FOUND:
-            break
-        found += _in_file(clone, where)
-    return found[:_MOST_FOUND]
+        found += _in_file(clone, where, read)
+        if len(found) > _MOST_FOUND or len(read) > _MOST_READ:
+            return [*found[:_MOST_FOUND], _file(f"more than is shown, as in {where}")]
+    return found
 
 
 def _files(clone: Path) -> Iterator[str]:
     yield "config"
     yield "config.worktree"
     try:
-        with os.scandir(clone / "worktrees") as entries:
-            names = [entry.name for entry, _ in zip(entries, range(_MOST_WORKTREES))]  # noqa: B905 - as many as there are
+        with os.scandir(f"{clone}/worktrees") as entries:
+            listed = islice(entries, _MOST_WORKTREES + 1)
+            names = [entry.name for entry in listed]
     except OSError:
         return
-    for name in sorted(names):
+    for name in sorted(names)[:_MOST_WORKTREES]:
         yield f"worktrees/{name}/config.worktree"
         yield f"worktrees/{name}/commondir"
+    if len(names) > _MOST_WORKTREES:
+        # No regular file, so that it is one of what is found.
+        yield "worktrees"
 
 
-def _in_file(clone: Path, where: str) -> list[Planted]:
-    path = clone / where
+def _in_file(clone: Path, where: str, read: set[bytes]) -> list[Planted]:
+    path = f"{clone}/{where}"
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             return [_file(where)]
     except FileNotFoundError:
         return []
@@ -138,7 +153,8 @@ def _in_file(clone: Path, where: str) -> list[Planted]:
         return [] if text.rstrip(b"\n") == _ADMIN_COMMONDIR else [_file(where)]
     if _PLAIN.fullmatch(text):
         return []
-    found = _suspects(text)
+    read.add(sha256(text).digest())
+    found = (_known_suspects if len(text) <= _CACHED_MOST else _suspects)(text)
     if found is None:
         return [_file(where)]
     return [
@@ -147,7 +163,6 @@ def _in_file(clone: Path, where: str) -> list[Planted]:
     ]
 
 
-@lru_cache(maxsize=1024)
 def _suspects(text: bytes) -> tuple[tuple[str, str, str], ...] | None:
     """Key, presentable value and digest of each; None where git cannot read it."""
     try:
@@ -168,6 +183,10 @@ def _suspects(text: bytes) -> tuple[tuple[str, str, str], ...] | None:
             shown = presentable.HIDDEN if _SECRET.search(key) else _shown(value)
             found.append((key, shown, digest))
     return tuple(found)
+
+
+# An agent decides how large they are, and how many.
+_known_suspects = lru_cache(maxsize=1024)(_suspects)
 
 
 def _file(where: str) -> Planted:

@@ -5,7 +5,6 @@ Whatever agents did to those is put right thereby. Their branches, and what a re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,11 +17,6 @@ from workspaces.plumbing.control import (
     Control,
     listed,
     refuse_diversions,
-)
-
-# What an agent has put there under a name that git takes for none is not git's to remove.
-_NAME = re.compile(
-    rb"(?!.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|\.(?:/|$)))[^\x00-\x20\x7f~^:?*\[\\]+(?<!/)"
 )
 
 
@@ -39,7 +33,8 @@ def publish(
         refuse_diversions(clone)
         clone_files.remove_unreadable(clone, REMOTE)
     had = listed(clone) if known is None else known
-    gone = [name for name in had if name not in fetched and _NAME.fullmatch(name)]
+    # What an agent has put there under a name that git takes for none is not git's to remove.
+    gone = [name for name in had if name not in fetched and clone_files.is_name(name)]
     moved = {name: at for name, at in fetched.items() if had.get(name) != at}
     if not gone and not moved:
         return 0

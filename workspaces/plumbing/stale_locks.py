@@ -58,29 +58,31 @@ def _all(repository: Repository) -> Iterator[tuple[Path, dt.timedelta]]:
     for directory in (repository.path, repository.control):
         for name, age in _LOCKS.items():
             yield directory / name, age
-        for entry in _entries(directory / "refs", deep=True):
+        for entry in _entries(directory / "refs"):
             if entry.name.endswith(".lock"):
                 yield Path(entry.path), _AGE
         # A pack is written to as long as it comes, and that may take this long.
         longest = max(_AGE, 2 * settings.ACW_CLONE_TIMEOUT)
-        for entry in _entries(directory / "objects", deep=True):
+        for entry in _entries(directory / "objects"):
             if entry.name.startswith(_HALF_WRITTEN):
                 yield Path(entry.path), longest
 
 
-def _entries(directory: Path, *, deep: bool) -> Iterator[os.DirEntry[str]]:
-    """The files in it, and in its directories; nothing behind a link."""
-    if directory.is_symlink():
+def _entries(top: Path) -> Iterator[os.DirEntry[str]]:
+    """The files in it, and in its directories, however deep an agent has made them; nothing behind a link."""
+    if top.is_symlink():
         return
-    try:
-        listed = list(os.scandir(directory))
-    except OSError:
-        return
-    for entry in listed:
-        if not entry.is_dir(follow_symlinks=False):
-            yield entry
-        elif deep:
-            yield from _entries(Path(entry.path), deep=True)
+    waiting = [os.fspath(top)]
+    while waiting:
+        try:
+            listed = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in listed:
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            else:
+                yield entry
 
 
 def _remove(repository: Repository, found: dict[Path, dt.timedelta]) -> list[Path]:

@@ -109,7 +109,8 @@ class _Watch:
         self._tail = bytearray()
         self._dropped = 0
         self._overflow = False
-        self._selector = selectors.DefaultSelector()
+        # For two descriptors it is quicker than one that the kernel has to make first.
+        self._selector = selectors.PollSelector()
         for descriptor, keep in (
             (stdout, self._keep_stdout),
             (stderr, self._keep_stderr),

@@ -10,13 +10,24 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspaces import seal, worktrees
+from workspaces import ledger, seal, worktrees
 from workspaces.archiving import snapshot, verifying
 from workspaces.exceptions import NotArchivable, WorktreeBusy
-from workspaces.holding import activity
-from workspaces.models import Worktree, WorktreeArchive
+from workspaces.holding import activity, aside, nested
+from workspaces.models import LedgerEntry, Worktree, WorktreeArchive
 from workspaces.pruning import removal, trash
 from workspaces.repository import Repository, Stop
+from workspaces.upkeep import registrations
+from workspaces.upkeep.registrations import Link
+
+
+def refuse_foreign(repository: Repository, path: Path) -> None:
+    """Raise :class:`~workspaces.exceptions.NotArchivable` where its .git leads to what would not be found from the archive."""
+    admin = worktrees.registration(repository, path)
+    if registrations.link_of(path, admin) is Link.ELSEWHERE:
+        raise NotArchivable(
+            f"{path}/.git names another repository than the clone; move the directory away by hand, or put its .git right"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +63,7 @@ class Clearing:
             self._move_out()
         elif os.path.lexists(self.path):
             raise NotArchivable(
-                f"{self.path} is there again, while what it was before waits in {moved}"
+                f"{self.path} was there again while it was on its way out; what does not belong there is in .stray now"
             )
         has_files = os.path.lexists(moved)
         seal.check(self.worktree.workspace, self.repository)
@@ -95,8 +106,10 @@ class Clearing:
         return self._nothing_left() if is_gone else None
 
     def _move_out(self) -> None:
+        nested.lock(self.repository, self.path)
         if os.path.lexists(self.path):
             removal.check(self.path)
+            refuse_foreign(self.repository, self.path)
             self._refuse_used(self.path)
             removal.check_deletable(self.path, stop=self.stop)
             trash.put_in(self.repository, self.worktree.pk, self.path)
@@ -132,10 +145,32 @@ class Clearing:
         )
 
     def put_back(self) -> None:
-        """Undo what :meth:`archive` did, where it is not archived; raises OSError and ``OutsideDataDirectory``."""
+        """Undo what :meth:`archive` did, where it is not archived; raises OSError and ``OutsideDataDirectory``.
+
+        What somebody has put in its place meanwhile is put aside; where that is the worktree, what was moved is.
+        """
         moved = trash.moved(self.repository, self.worktree.pk)
-        if os.path.lexists(moved) and not os.path.lexists(self.path):
-            trash.take_out(self.repository, self.worktree.pk, self.path)
+        if os.path.lexists(moved):
+            self._put_back(moved)
+        if os.path.lexists(self.path):
+            nested.unlock(self.repository, self.path)
+
+    def _put_back(self, moved: Path) -> None:
+        if os.path.lexists(self.path):
+            is_worktree = worktrees.known_as(self.repository, self.path) is not None
+            place = aside.put_aside(
+                self.repository, moved if is_worktree else self.path
+            )
+            ledger.record(
+                LedgerEntry.Action.QUARANTINED,
+                actor=self.actor,
+                worktree=self.worktree,
+                data={
+                    "reason": "it stood in the place of a worktree that was put back",
+                    "moved_to": str(place),
+                },
+            )
+        trash.take_out(self.repository, self.worktree.pk, self.path)
 
     def delete(self, cleared: Cleared) -> None:
         """Delete what is archived; raises OSError where something cannot be deleted, and can be called again."""

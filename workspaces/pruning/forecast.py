@@ -17,7 +17,7 @@ from workspaces.exceptions import (
 )
 from workspaces.holding import activity
 from workspaces.models import Worktree
-from workspaces.pruning import contents, removal, warn
+from workspaces.pruning import clearing, contents, removal, warn
 from workspaces.pruning.contents import Contents
 from workspaces.querysets import WorktreeQuerySet
 from workspaces.repository import Repository
@@ -122,6 +122,7 @@ def _refuse(worktree: Worktree, found: Contents) -> None:
         removal.check(path)
         if used := activity.workers(path):
             raise WorktreeBusy(used)
+        clearing.refuse_foreign(repository, path)
         removal.check_deletable(path)
     if planted := seal.planted(repository, worktree.workspace.approved_config):
         raise ConfigTampered(

@@ -7,7 +7,7 @@ import contextlib
 from jobs.context import JobContext
 from jobs.registry import job_handler
 from workspaces import prune
-from workspaces.exceptions import WorktreeError
+from workspaces.exceptions import ConfigTampered, WorktreeError
 from workspaces.interruptions import interruptible
 from workspaces.job_types import ARCHIVE, PRUNE, ArchivePayload, PrunePayload
 from workspaces.pruning import warn
@@ -15,8 +15,11 @@ from workspaces.pruning import warn
 
 @job_handler(PRUNE)
 def prune_worktree(context: JobContext, payload: PrunePayload) -> None:
-    """Warn of one worktree, or prune it, if either is still due."""
-    with interruptible(context):
+    """Warn of one worktree, or prune it, if either is still due.
+
+    One whose restoration was interrupted waits for its clone's configuration to be approved, which people are told of.
+    """
+    with interruptible(context), contextlib.suppress(ConfigTampered):
         warn.warn_worktree(payload.worktree_id, stop=lambda: context.should_stop)
         prune.prune_worktree(payload.worktree_id, stop=lambda: context.should_stop)
 

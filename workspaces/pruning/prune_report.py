@@ -32,7 +32,10 @@ def pruned(worktree: Worktree, cleared: Cleared, *, actor: str) -> None:
             worktree=worktree,
             archive=archive,
             verified=cleared.verdict,
-            data={"last_used_at": worktree.last_used_at.isoformat()},
+            data={
+                "last_used_at": worktree.last_used_at.isoformat(),
+                "fencing_no": worktree.fencing_no,
+            },
         )
         audit.record(
             actor,

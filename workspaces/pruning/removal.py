@@ -127,7 +127,8 @@ def _movable(name: str, parent: int) -> Iterator[None]:
 def check_deletable(path: Path, *, stop: Stop | None = None) -> None:
     """Raise :class:`~workspaces.exceptions.NotArchivable` where something below ``path`` could not be deleted.
 
-    That is what lies in a directory that another user owns and that this one may not change, and on another file system.
+    That is what lies in a directory that another user owns and that this one may not change, on another file system, or deeper than
+    any path can name.
     """
     device = os.lstat(path).st_dev
     todo = [os.fspath(path)]
@@ -139,6 +140,10 @@ def check_deletable(path: Path, *, stop: Stop | None = None) -> None:
             status = os.lstat(place)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise NotArchivable(
+                f"…{place[-60:]!r} cannot be looked at ({error.strerror}); move it to where it can be, or remove it"
+            ) from error
         if status.st_dev != device:
             raise NotArchivable(
                 f"{place} is another file system, mounted there; unmount it"

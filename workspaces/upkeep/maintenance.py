@@ -20,7 +20,7 @@ from notify.dispatch import Event, dispatch
 from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import git, hosts, paths, prune, seal, topics
-from workspaces.archiving import retention
+from workspaces.archiving import retention, store
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
     CloneMissing,
@@ -30,6 +30,7 @@ from workspaces.exceptions import (
     RepositoryBusy,
     WorkspacesError,
 )
+from workspaces.holding import checkouts
 from workspaces.models import Workspace
 from workspaces.plumbing import presentable, stale_locks
 from workspaces.repository import Repository, Stop
@@ -109,6 +110,11 @@ def _clear(workspace: Workspace, repository: Repository, stop: Stop | None) -> N
     with _alone(repository, stop):
         stale_locks.sweep(repository)
         prune.sweep(repository, workspace.pk)
+        store.sweep(repository)
+        checkouts.sweep(repository)
+        # A removal that was interrupted before it deleted anything has left the mark; without a row it stays.
+        if Workspace.objects.filter(pk=workspace.pk).exists():
+            paths.disposable_mark(repository.directory).unlink(missing_ok=True)
 
 
 def _configure(workspace: Workspace, repository: Repository, stop: Stop | None) -> None:

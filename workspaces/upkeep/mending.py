@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
 from collections.abc import Callable
@@ -11,10 +10,10 @@ from typing import Any
 
 from django.db import transaction
 
-from workspaces import git, ledger, prune, seal, worktrees
+from workspaces import ledger, prune, seal, worktrees
 from workspaces.events import LogEvent
-from workspaces.exceptions import GitFailed
-from workspaces.holding import aside, checkouts
+from workspaces.exceptions import WorktreeBusy
+from workspaces.holding import activity, aside, checkouts, staged
 from workspaces.models import LedgerEntry, Workspace, Worktree
 from workspaces.plumbing import presentable
 from workspaces.repository import Repository, Stop
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 
 ACTOR = "system"
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
-_WHO = {"user.name": "ACW", "user.email": "acw@localhost"}
 
 
 def mend(
@@ -136,6 +134,9 @@ class _Mending:
             rows.update(state_reason=reason)
 
     def _put_aside(self, found: Found) -> str:
+        if used := activity.workers(found.path):
+            # Nothing is taken from under anybody's feet; the next pass asks again.
+            raise WorktreeBusy(f"it stays until nobody works in it: {used}")
         moved = aside.put_aside(self._repository, found.path)
         if found.registration is not None:
             # So it stays a worktree, in which git works.
@@ -149,40 +150,17 @@ class _Mending:
         seal.check(self._workspace, self._repository)
         prefix = f"acw/rescued-{_NO_NAME.sub('-', admin.name)[:40]}"
         made = checkouts.rescue(self._repository, admin, prefix=prefix, stop=self._stop)
-        staged = self._keep_staged(admin, prefix=prefix)
+        kept_staged = staged.keep(
+            self._repository, admin, prefix=prefix, stop=self._stop
+        )
         moved = aside.put_aside(self._repository, admin)
-        branches = [*made, *staged]
+        branches = [*made, *kept_staged]
         kept = (
             f" Its commits have the branches {', '.join(branches)}." if branches else ""
         )
         said = f"what git kept of it is in {moved} now.{kept}"
         self._record(LedgerEntry.Action.QUARANTINED, found, said=said)
         return said
-
-    def _keep_staged(self, admin: Path, *, prefix: str) -> list[str]:
-        """Give what is only staged a commit on a branch of its own, and return the branch."""
-        with contextlib.suppress(GitFailed):  # no index, or one with conflicts
-            tree = self._of(admin, "write-tree")
-            head = self._of(
-                admin, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", lenient=True
-            )
-            if head and self._of(admin, "rev-parse", f"{head}^{{tree}}") == tree:
-                return []
-            parent = ["-p", head] if head else []
-            commit = self._of(
-                admin, "commit-tree", *parent, "-m", "What was staged", tree
-            )
-            branch = f"{prefix}-staged-{commit[:12]}"
-            self._repository.run(["update-ref", f"refs/heads/{branch}", commit, ""])
-            return [branch]
-        return []
-
-    def _of(self, admin: Path, *arguments: str, lenient: bool = False) -> str:
-        accept = (0, 1, 128) if lenient else (0,)
-        result = git.run(
-            arguments, git_dir=admin, config=_WHO, stop=self._stop, accept=accept
-        )
-        return result.stdout.decode().strip()
 
     def _record(
         self, action: LedgerEntry.Action, found: Found, *, said: str = ""

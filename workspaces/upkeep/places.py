@@ -61,7 +61,7 @@ def places_of(host: str, *, name: str | None = None) -> list[Place]:
                 repository=repository,
                 rows=worktrees.get(workspace.pk, []),
                 is_gone=not is_there and workspace.state == Workspace.State.READY,
-                is_back=is_there and _was_gone(workspace),
+                is_back=is_there and was_gone(workspace),
             )
         )
     return found
@@ -120,7 +120,8 @@ def mark_clone(place: Place) -> None:
         )
 
 
-def _was_gone(workspace: Workspace) -> bool:
+def was_gone(workspace: Workspace) -> bool:
+    """Whether the last pass found its clone gone, by its row."""
     return (
         workspace.state == Workspace.State.FAILED and workspace.clone_progress == GONE
     )

@@ -21,7 +21,8 @@ LOCK_REASON = "acw"
 """How the reason begins for which ours are locked."""
 
 _GITDIR = "gitdir"
-_UNFINISHED = ".registering"
+UNFINISHED = ".registering"
+"""Where a registration is made before it is moved to its place, in the workspace's directory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +139,7 @@ def rebuild(
     alone. What was only staged is a change like any other afterwards. Can be interrupted anywhere, and called again.
     Returns the registration. Raises :class:`~workspaces.exceptions.GitError` and OSError.
     """
-    unfinished = repository.directory / _UNFINISHED
+    unfinished = repository.directory / UNFINISHED
     worktrees.delete_tree(unfinished)
     unfinished.mkdir(mode=0o700)
     head, commit = _head_for(repository, branch, default=default)

@@ -11,7 +11,7 @@ from acw.benchmark.fetches import Remote
 from acw.benchmark.scratch import Scratch
 
 
-def test_every_clone_is_fetched_by_a_job_for_each_remote(
+def test_every_clone_is_fetched_by_a_job_of_its_own(
     scratch: Scratch,
     connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
@@ -22,8 +22,8 @@ def test_every_clone_is_fetched_by_a_job_for_each_remote(
     jobs = connection.execute(
         "SELECT status, count(*) FROM jobs WHERE type = 'workspace.fetch' GROUP BY 1"
     )
-    # Of the last figure, all of one remote.
-    assert jobs.fetchall() == [("completed", 1)]
+    # Of the last figure, all of one remote, which is a path.
+    assert jobs.fetchall() == [("completed", 3)]
     failing = "SELECT count(*) FROM workspaces WHERE failing_since IS NOT NULL"
     assert connection.execute(failing).fetchone() == (0,)
 

@@ -19,10 +19,24 @@ from workspaces.repository import Repository
         (b"a/.github/b", False),
         (b"GIT~1", False),
         (b"x.git/y", False),
+        (b".gitmodules", False),
     ],
 )
 def test_what_lies_in_a_repository_within_is_odd(path: bytes, odd: bool):
-    assert composing.is_odd(path) is odd
+    assert composing.is_odd(Entry(path, Kind.FILE, 0o644)) is odd
+
+
+@pytest.mark.parametrize(
+    ("path", "odd"),
+    [
+        (b".gitmodules", True),
+        (b"below/.GitModules", True),
+        (b".gitmodules/x", False),
+        (b".gitattributes", False),
+    ],
+)
+def test_so_is_a_link_that_git_would_read_submodules_from(path: bytes, odd: bool):
+    assert composing.is_odd(Entry(path, Kind.LINK, 0o777)) is odd
 
 
 def test_each_entry_with_bytes_has_a_place_of_its_own():

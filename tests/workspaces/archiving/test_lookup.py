@@ -4,8 +4,9 @@ import pytest
 from django.db.models.functions import Now
 
 from tests.workspaces.factories import WorkspaceFactory, WorktreeFactory
+from workspaces import holds, keeping, prune
 from workspaces.archiving import lookup
-from workspaces.exceptions import ArchiveExpired, UnknownArchive
+from workspaces.exceptions import ArchiveExpired, UnknownArchive, UnknownWorktree
 from workspaces.models import Workspace, WorktreeArchive
 
 pytestmark = pytest.mark.django_db
@@ -59,3 +60,18 @@ def test_what_cannot_be_restored_is_refused_with_the_reason():
     make(WorkspaceFactory(), 1, state=State.EXPIRED, expires_at=Now())
     with pytest.raises(ArchiveExpired, match=r"ACW_ARCHIVE_RETENTION.*'topic'"):
         lookup.required(1)
+
+
+def test_who_asks_for_a_worktree_that_was_pruned_is_told_how_it_comes_back():
+    workspace = WorkspaceFactory()
+    make(workspace, 1)
+    make(workspace, 2, state=State.EXPIRED)
+    assert "`worktree restore 1` brings it back" in str(lookup.unknown(1))
+    assert str(lookup.unknown(2)) == "there is no worktree 2"
+    for refused in (
+        lambda: holds.heartbeat(1, fencing_no=1),
+        lambda: keeping.pin(1, actor="ada"),
+        lambda: prune.archive_worktree(1, actor="ada"),
+    ):
+        with pytest.raises(UnknownWorktree, match="it was pruned"):
+            refused()

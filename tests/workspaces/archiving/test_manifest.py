@@ -5,9 +5,10 @@ import socket
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from tests.workspaces.remote import git
-from workspaces.archiving import manifest
+from workspaces.archiving import manifest, reading
 from workspaces.archiving.manifest import Kind, Manifest
 from workspaces.archiving.reading import Top
 from workspaces.exceptions import ArchiveDamaged, ArchiveTooLarge, GitStopped
@@ -40,6 +41,31 @@ def test_every_entry_is_there_with_its_mode_and_what_git_calls_its_bytes(
         "hash-object", "--no-filters", str(tmp_path / "d" / "file")
     )
     assert found[b"link"].blob == manifest.blob_name(b"d")
+
+
+def test_what_no_disk_bounds_is_not_read_unless_it_is_left_out(
+    tmp_path: Path, settings: Settings
+):
+    settings.ACW_ARCHIVE_MAX_SIZE = 2**20
+    for name in ("one", "two"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(2**20)
+    assert len(of(tmp_path, leave_out={b"two"}).entries) == 2
+    with pytest.raises(ArchiveTooLarge, match="two has"):
+        of(tmp_path)
+
+
+def test_a_caller_who_stops_need_not_wait_for_the_end_of_a_file(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"x" * 3 * reading.CHUNK)
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 3
+
+    with pytest.raises(GitStopped):
+        of(tmp_path, stop=stop)
 
 
 @pytest.mark.parametrize("change", ["bytes", "mode", "name", "link", "kind", "empty"])

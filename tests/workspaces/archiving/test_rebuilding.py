@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.workspaces.archiving import zoo
-from tests.workspaces.remote import git
+from tests.workspaces.remote import commit, git
 from workspaces import git as git_runner
 from workspaces import paths, worktrees
 from workspaces.archiving import bundles, composing, rebuilding, restoring, unpacking
@@ -60,6 +60,24 @@ def test_one_that_git_knows_and_that_is_not_ours_is_put_aside(
     assert moved.parent == paths.stray_directory(repository.directory)
     assert (moved / "HEAD").exists()
     assert rebuilding.clear(repository, path, is_ours=False) == []
+
+
+def test_what_only_git_knows_of_a_later_life_outlives_a_restoration_over_it(
+    repository: Repository, worktree: Worktree
+):
+    path = Path(worktree.path)
+    zoo.archive(repository, worktree)
+    git("checkout", "--quiet", "--detach", cwd=path)
+    later = commit(path, "later")
+    (path / "new").write_text("only staged")
+    git("add", "new", cwd=path)
+    blob = git("rev-parse", ":new", cwd=path)
+    worktrees.delete_tree(path)
+    restoring.restore(worktree.pk, actor="somebody")
+    git("reflog", "expire", "--expire=now", "--all", cwd=repository.path)
+    git("gc", "--quiet", "--prune=now", cwd=repository.path)
+    assert git("cat-file", "-t", later, cwd=path) == "commit"
+    assert git("cat-file", "-t", blob, cwd=path) == "blob"
 
 
 def test_it_is_whole_only_with_every_byte_in_its_place(

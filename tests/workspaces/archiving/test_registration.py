@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.workspaces.archiving import zoo
 from tests.workspaces.remote import commit, git
 from workspaces import worktrees
 from workspaces.archiving import registration
 from workspaces.archiving.reading import Top
 from workspaces.archiving.registration import Head
-from workspaces.exceptions import NotArchivable
+from workspaces.exceptions import ArchiveTooLarge, NotArchivable
 from workspaces.models import Worktree
 from workspaces.repository import Repository
 
@@ -102,3 +103,21 @@ def test_one_that_is_reached_through_a_link_is_none(
     (repository.path / "worktrees").symlink_to(tmp_path / "moved")
     with pytest.raises(NotArchivable, match="symbolic link"):
         registration.find(repository, path)
+
+
+@pytest.mark.parametrize(
+    "log", ["worktrees/{name}/logs/HEAD", "logs/refs/heads/acw/work"]
+)
+def test_a_log_that_is_too_long_to_look_through_keeps_the_worktree(
+    repository: Repository,
+    worktree: Worktree,
+    monkeypatch: pytest.MonkeyPatch,
+    log: str,
+):
+    name = Path(worktree.path).name
+    monkeypatch.setattr(registration, "_TEXT_MOST", 1000)
+    zoo.archive(repository, worktree)
+    with (repository.path / log.format(name=name)).open("a") as file:
+        file.write("x" * 1000)
+    with pytest.raises(ArchiveTooLarge, match="1000 are looked through"):
+        zoo.archive(repository, worktree)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from tests.workspaces.archiving import zoo
-from workspaces.archiving import bundles, composing, unpacking
+from workspaces.archiving import bundles, composing, restoring, unpacking
 from workspaces.models import Worktree
 from workspaces.repository import Repository
 
@@ -41,3 +42,27 @@ def test_links_within_lead_nothing_astray_and_modes_are_as_they_were(
     assert made.joinpath("link").readlink() == outside
     assert stat.S_IMODE(made.stat().st_mode) == 0o500
     assert list(outside.iterdir()) == []
+
+
+def test_what_git_refuses_to_check_out_and_what_lies_too_deep_for_a_path_comes_back(
+    repository: Repository, worktree: Worktree
+):
+    path = Path(worktree.path)
+    (path / ".gitmodules").symlink_to("elsewhere")
+    (path / "below").mkdir()
+    (path / "below" / ".GitModules").symlink_to("elsewhere")
+    # The longest that a whole path can name here is longer than where it is made again can.
+    above, name = os.open(path, os.O_RDONLY), "d" * 200
+    for _ in range(20):
+        os.mkdir(name, dir_fd=above)
+        below = os.open(name, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.mkfifo("pipe", 0o640, dir_fd=above)
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=above))
+    os.close(above)
+    before = zoo.listed(path)
+    zoo.archive(repository, worktree)
+    zoo.remove(repository, worktree)
+    restoring.restore(worktree.pk, actor="somebody")
+    assert zoo.listed(path).entries == before.entries

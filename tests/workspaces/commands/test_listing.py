@@ -38,6 +38,7 @@ NAMES = (
     "PRUNED AFTER",
     "WARNED",
     "KEPT BECAUSE OF",
+    "SIZE",
     "PATH",
 )
 

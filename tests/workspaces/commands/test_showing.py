@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from tests.workspaces.commands.calling import workspace
-from tests.workspaces.factories import UserFactory, WorkspaceFactory
+from tests.workspaces.factories import UserFactory, WorkspaceFactory, WorktreeFactory
+from workspaces.models import Worktree
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +33,15 @@ def test_the_list_says_when_each_is_fetched_and_why_then():
     assert "being cloned: receiving objects 45 %" in printed
 
 
+def test_one_that_is_due_and_held_says_what_it_waits_for():
+    held = WorktreeFactory(held_by="agent", held_since=timezone.now())
+    said = "but not while a worktree is held"
+    assert said in workspace("list")
+    assert said in workspace("show", held.workspace.name)
+    Worktree.objects.update(held_by=None, held_since=None)
+    assert said not in workspace("list")
+
+
 def test_scripts_get_json():
     WorkspaceFactory(name="one")
     (row,) = json.loads(workspace("list", "--json"))
@@ -48,11 +58,17 @@ def test_one_is_shown_with_all_that_is_known():
         fetch_failures=3,
         failing_since=timezone.now(),
         last_fetch_error="no route",
+        maintenance_error="loose object is corrupt",
+        tampered_config=[{"key": "core.sshcommand", "value": "x"}],
+        size_bytes=2_000_000,
     )
     printed = workspace("show", "one")
     assert "fetch problem: network\n" in printed
     assert "last fetch error: no route\n" in printed
     assert "next fetch why: the remote could not be reached, 3 times" in printed
+    assert "maintenance error: loose object is corrupt\n" in printed
+    assert "core.sshcommand" in printed
+    assert "1.9 MB" in workspace("list")
     assert "clone progress" not in printed
     assert "SECRET" not in printed
 

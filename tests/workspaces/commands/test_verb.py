@@ -4,7 +4,9 @@ import pytest
 from django.core.management import CommandError
 
 from tests.workspaces.commands.calling import workspace
+from tests.workspaces.factories import WorkspaceFactory
 from tests.workspaces.remote import Remote
+from workspaces import cloning
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
@@ -41,3 +43,24 @@ def test_an_error_is_one_line_and_exit_status_1(
 def test_a_wrong_call_is_an_error(arguments: list[str]):
     with pytest.raises(CommandError):
         workspace(*arguments)
+
+
+def test_ctrl_c_is_one_line_and_exit_status_130(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cloning, "make", interrupted)
+    with pytest.raises(CommandError, match=r"^interrupted: ") as error:
+        workspace("add", "demo", remote.url, "--now")
+    assert error.value.returncode == 130
+    assert not Workspace.objects.exists()
+
+
+@pytest.mark.parametrize("verb", ["approve", "maintain"])
+def test_what_needs_a_clone_says_that_there_is_none_yet(verb: str):
+    WorkspaceFactory(name="demo", state="cloning")
+    with pytest.raises(CommandError, match="demo is being cloned"):
+        workspace(verb, "demo")
+    assert Workspace.objects.get().maintenance_error == ""

@@ -7,6 +7,7 @@ from tests.workspaces.factories import WorkspaceFactory
 from workspaces.failures import Failure
 from workspaces.fetching.explanations import next_fetch_why
 from workspaces.models import Workspace
+from workspaces.upkeep.places import GONE
 
 
 def shown(**values: object) -> Workspace:
@@ -37,6 +38,10 @@ def shown(**values: object) -> Workspace:
             "not cloned: tried again when somebody has it fetched or gives it another URL",
         ),
         (
+            {"state": "failed", "clone_progress": GONE},
+            "its clone is gone from the disk: looked for there at every reconciliation",
+        ),
+        (
             {"fetch_problem": "host_key", "fetch_failures": 1},
             "the remote's host is not the one that is known: tried again when its URL or this "
             "host's keys change, or once a day",
@@ -60,6 +65,7 @@ def shown(**values: object) -> Workspace:
         "waiting for a worker",
         "being cloned",
         "not cloned",
+        "gone",
         "refused",
         "failed once",
         "failed often",
@@ -68,6 +74,15 @@ def shown(**values: object) -> Workspace:
 )
 def test_why_the_next_fetch_is_then(values: dict[str, object], why: str):
     assert next_fetch_why(shown(**values)) == why
+
+
+def test_what_is_held_is_not_fetched_however_long_it_is_due():
+    well = shown(last_fetched_at=timezone.now())
+    assert next_fetch_why(well, is_held=True) == (
+        "at the usual interval, but not while a worktree is held"
+    )
+    cloning = shown(state="cloning")
+    assert next_fetch_why(cloning, is_held=True) == next_fetch_why(cloning)
 
 
 def test_every_kind_of_failure_has_its_words():

@@ -14,8 +14,8 @@ from jobs.testing import run_due_jobs
 from tests.workspaces.conftest import Told, context, database_time
 from tests.workspaces.factories import AdminFactory, WorkspaceFactory
 from tests.workspaces.remote import Remote
-from workspaces import clones, fetch, holds, job_types, paths
-from workspaces.fetching import fetch_handlers, slots
+from workspaces import clones, fetch, holds, job_types, paths, remotes
+from workspaces.fetching import fetch_handlers, fetch_rows, slots
 from workspaces.job_types import FetchPayload
 from workspaces.models import Workspace
 from workspaces.plumbing import locking
@@ -121,13 +121,27 @@ def test_one_that_was_fetched_meanwhile_is_not_fetched_again(workspace: Workspac
     assert not when_due(workspace)
 
 
-def test_those_of_its_remote_come_along_when_due(workspace: Workspace, remote: Remote):
+def test_those_of_its_remote_come_along_when_due(
+    workspace: Workspace, remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    # As if there were a network in between.
+    statement = fetch_rows._OF_REMOTE.replace(remotes.PATHS, "^no path")
+    monkeypatch.setattr(fetch_rows, "_OF_REMOTE", statement)
     other = clones.add_workspace("other", remote.url)
     Workspace.objects.update(next_fetch_at=Now())
     assert when_due(workspace)
     assert not when_due(other)
     times = Workspace.objects.values_list("last_fetched_at", flat=True)
     assert all(at and at > other.created_at for at in times)
+
+
+def test_those_of_a_path_are_fetched_each_by_its_own_job(
+    workspace: Workspace, remote: Remote
+):
+    other = clones.add_workspace("other", remote.url)
+    Workspace.objects.update(next_fetch_at=Now())
+    assert when_due(workspace)
+    assert when_due(other)
 
 
 def test_asking_for_one_that_is_held_fetches_no_other(

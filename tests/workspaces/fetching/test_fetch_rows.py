@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from jobs import thread_connection
 from tests.workspaces.factories import WorkspaceFactory, WorktreeFactory
 from workspaces import holds
 from workspaces.fetch import fetch_together
@@ -105,14 +107,22 @@ def test_where_something_turns_nothing_is_recorded(workspace: Workspace):
 
 
 def test_a_fetch_after_which_nothing_has_turned_is_two_statements(
-    workspace: Workspace,
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
-    with CaptureQueriesContext(
-        connection,
-    ) as statements:
+    statements: list[str] = []
+    execute = thread_connection.execute
+
+    def noted(query: str, parameters: list[Any]) -> list[Any]:
+        statements.append(query)
+        return execute(query, parameters)
+
+    monkeypatch.setattr(thread_connection, "execute", noted)
+    with CaptureQueriesContext(connection) as on_djangos:
         candidates = fetch_rows.find_idle(workspace.pk, soon=SOON)
         fetch_together(candidates)
-    assert len(statements) == 2, [query["sql"] for query in statements]
+    assert len(statements) == 2
+    # Whatever a job uses of Django's connection, that is made as new after it.
+    assert not on_djangos.captured_queries
 
 
 def test_a_candidate_is_due_unless_it_is_said():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import Remote, commit, git
 from tests.workspaces.witness import Tripwire
 from workspaces import holds, paths, seal, worktrees
@@ -18,6 +19,7 @@ from workspaces.exceptions import (
     GitStopped,
     OutsideDataDirectory,
 )
+from workspaces.fetch import fetch_workspace
 from workspaces.holding import checkouts
 from workspaces.models import LedgerEntry, Workspace, Worktree
 from workspaces.repository import Repository
@@ -339,3 +341,50 @@ def test_only_what_no_branch_leads_to_is_rescued(
     (admin / "logs" / "HEAD").write_bytes(b"no log\n" + b"\xff" * 50)
     (admin / "ORIG_HEAD").write_text("0" * 40)
     assert checkouts.rescue(repository, admin, prefix="acw/rescued-1") == []
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["as the remote", "ahead"])
+def test_a_branch_that_was_made_for_one_that_was_never_handed_out_goes_with_it(
+    workspace: Workspace,
+    repository: Repository,
+    remote: Remote,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead: bool,
+):
+    with monkeypatch.context() as patched:
+        for name in ("discard", "_delete_branch"):  # as if it were killed
+            patched.setattr(worktrees, name, lambda *_, **__: None)
+        patched.setattr(worktrees, "_check_out", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            holds.acquire(workspace, branch="topic", holder="agent")
+    row = Worktree.objects.get()
+    assert row.state == Worktree.State.CREATING
+    mine = commit(Path(row.path)) if ahead else ""
+    new = remote.push("later")
+    fetch_workspace(workspace)
+    again = holds.acquire(workspace, branch="topic", holder="agent")
+    assert again.pk != row.pk
+    assert again.state_reason == ""
+    head = git("rev-parse", "HEAD", cwd=Path(again.path))
+    assert head == (mine or new)
+
+
+def test_a_branch_that_was_there_before_stays_when_a_creation_is_discarded(
+    workspace: Workspace, repository: Repository
+):
+    git("branch", "topic", "origin/main", cwd=repository.path)
+    left = WorktreeFactory(
+        workspace=workspace, branch="topic", state=Worktree.State.CREATING
+    )
+    checkouts.discard_interrupted(repository, left)
+    assert repository.local_branch("topic") is not None
+
+
+def test_what_interrupted_calls_have_left_beside_worktrees_is_swept(
+    repository: Repository,
+):
+    for name in (".making", ".registering"):
+        (repository.directory / name).mkdir()
+        (repository.directory / name / "half").touch()
+    checkouts.sweep(repository)
+    assert not list(repository.directory.glob(".*"))

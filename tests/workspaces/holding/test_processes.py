@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,24 @@ def test_a_process_is_found_by_where_it_works(tmp_path: Path):
         with process(cwd=place) as number:
             assert processes.in_use(tmp_path / "tree") == {number: [str(place)]}
     assert processes.in_use(tmp_path / "tree") == {}
+
+
+def test_a_process_is_found_by_what_it_runs_or_has_mapped(tmp_path: Path):
+    program = tmp_path / "tree" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    shutil.copy("/bin/cat", program)
+    with subprocess.Popen(
+        [program], cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        # It answers once it is itself.
+        child.stdin.write(b"x\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        assert processes.in_use(tmp_path / "tree") == {child.pid: [str(program)]}
+        assert processes.in_use(tmp_path / "tree" / "bi") == {}
+        child.stdin.close()
 
 
 def test_a_process_is_found_by_what_it_has_open(tmp_path: Path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +14,15 @@ from django.db.models.functions import Now
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from tests.workspaces.modelled import deeds, observing
+from tests.workspaces.modelled import deeds
 from tests.workspaces.modelled.killing import killed_after
-from tests.workspaces.modelled.stage import Stage, Tree
+from tests.workspaces.modelled.misfortunes import Misfortunes
+from tests.workspaces.modelled.stage import WHICH, Tree
 from workspaces import fetch, holds, keeping, prune
 from workspaces.archiving import lookup, restoring
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.pruning import warn
 from workspaces.upkeep import reconcile
-from workspaces.worktrees import registration
 
 DAY = dt.timedelta(days=1)
 BRANCHES = st.sampled_from(["acw/one", "acw/two", None])
@@ -32,9 +30,9 @@ HOLDERS = st.sampled_from(["ada", "bob"])
 SOME_DEEDS = st.lists(
     st.sampled_from(sorted(deeds.DEEDS)), min_size=1, max_size=4, unique=True
 )
-WHICH = st.integers(0, 5)
 MOSTLY = st.sampled_from([True, True, True, False])
 STEPS = st.one_of(st.integers(0, 25), st.integers(0, 90))
+KILLED = st.sampled_from(["archive", "restore", "acquire", "reconcile"])
 _TIMES = (
     "last_used_at",
     "prune_warning_at",
@@ -45,19 +43,34 @@ _TIMES = (
 )
 
 
-class Playing(Stage):
+class Playing(Misfortunes):
     """Whatever is refused has to leave all as it was; what is done has to keep the invariants."""
 
-    def one(self, which: int) -> Tree:
-        return self.trees[sorted(self.trees)[which % len(self.trees)]]
-
-    @initialize(require=st.booleans(), first=SOME_DEEDS, second=SOME_DEEDS)
-    def begin(self, require: bool, first: list[str], second: list[str]) -> None:
+    @initialize(
+        require=st.booleans(),
+        first=SOME_DEEDS,
+        second=SOME_DEEDS,
+        what=KILLED,
+        steps=STEPS,
+    )
+    def begin(
+        self,
+        require: bool,
+        first: list[str],
+        second: list[str],
+        what: str,
+        steps: int,
+    ) -> None:
+        """Two that are worked in, warned of and pruned; one is had again, the other by who is killed."""
         self.require_warning = require
         settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING = require
         for branch, some in (("acw/one", first), ("acw/two", second)):
             self.acquire(branch, "ada")
             self.do(len(self.trees) - 1, some)
+        self.time_passes(28, True)
+        self.time_passes(4, False)
+        self.acquire_again(0, "ada")
+        self.kill(1, what, steps)
 
     @rule(branch=BRANCHES, holder=HOLDERS)
     def acquire(self, branch: str | None, holder: str) -> None:
@@ -105,8 +118,10 @@ class Playing(Stage):
 
     @rule(which=WHICH, some=SOME_DEEDS)
     def do(self, which: int, some: list[str]) -> None:
-        """Agents also go on in what they have let go of."""
+        """Agents also go on in what they have let go of; of what an interruption left there, nobody was given anything."""
         tree = self.one(which)
+        if not Worktree.objects.filter(pk=tree.pk, state="ready").exists():
+            return
         for deed in some:
             if tree.is_there and tree.path.joinpath(".git").is_file():
                 deeds.DEEDS[deed](tree.path)
@@ -195,50 +210,14 @@ class Playing(Stage):
         tree = self.one(which)
         was_there = Worktree.objects.filter(pk=tree.pk).exists()
         row = self.tried("restore", lambda: restoring.restore(tree.pk, actor="ada"))
-        if row is not None:
-            self.seen["restored"] += not was_there
-            self._came_back(tree, "restored")
-
-    @rule(which=WHICH, what=st.sampled_from(["directory", "registration", "move"]))
-    def befall(self, which: int, what: str) -> None:
-        tree = self.one(which)
-        admin = registration(self.repository, tree.path)
-        if what == "directory" and tree.is_there:
-            # By whoever owns the disk; what git has staged or committed for it stays owed.
-            shutil.rmtree(tree.path)
-            tree.damaged = True
-            if tree.state is not None:
-                tree.state = observing.State(
-                    files={}, said="", head="", staged=tree.state.staged
-                )
-        elif what == "registration" and admin is not None:
-            # Its index and the log of its HEAD go with it; its files do not.
-            shutil.rmtree(admin)
-            tree.unregistered = True
-            tree.commits &= observing.reachable(self.clone)
-        elif what == "move" and tree.away is None and tree.is_there:
-            tree.away = self.directory / f"away-{tree.pk}"
-            os.rename(tree.path, tree.away)
-            tree.damaged = True
-        elif what == "move" and tree.away and not os.path.lexists(tree.path):
-            os.rename(tree.away, tree.path)
-            tree.away = None
-        else:
+        if row is None:
             return
-        self.seen[f"befell: {what}"] += 1
-
-    @rule(branch=st.sampled_from(["acw/one", "acw/two", None]))
-    def work_in_the_clone(self, branch: str | None) -> None:
-        """A branch is moved, by whoever works in the clone, or all that nothing leads to is collected."""
-        if branch is None:
-            deeds.collect(self.clone)
-            return
-        ref = f"refs/heads/{branch}"
-        if observing.git("rev-parse", "--verify", "--quiet", ref, cwd=self.clone):
-            observing.git("update-ref", ref, "refs/remotes/origin/main", cwd=self.clone)
-            for tree in self.trees.values():
-                if tree.is_there:
-                    self.observe(tree)
+        self.seen["restored"] += not was_there
+        if was_there and tree.unregistered and tree.state is not None:
+            # What git has forgotten gives way to its archive, and is put aside.
+            tree.aside |= tree.state.blobs
+            tree.state = None
+        self._came_back(tree, "restored")
 
     @rule(which=WHICH)
     def plant(self, which: int) -> None:
@@ -274,7 +253,7 @@ class Playing(Stage):
 
     @rule(
         which=WHICH,
-        what=st.sampled_from(["archive", "archive", "restore", "acquire", "reconcile"]),
+        what=KILLED,
         steps=STEPS,
     )
     def kill(self, which: int, what: str, steps: int) -> None:
@@ -297,9 +276,13 @@ class Playing(Stage):
         assert deeds.SECRET not in self.stored()
         for row in list(Worktree.objects.unfinished()):
             self._prune(row)
+        reconcile.reconcile(force=True)
         for tree in self.trees.values():
-            if not tree.damaged and tree.state is not None:
-                self.seen["came back"] += 1
-                row = restoring.restore(tree.pk, actor="ada")
-                assert row.state == Worktree.State.READY
-                self._came_back(tree, "in the end")
+            if tree.damaged or tree.state is None:
+                continue
+            self.seen["came back"] += 1
+            if not Worktree.objects.filter(pk=tree.pk).exists():
+                restoring.restore(tree.pk, actor="ada")
+            row = Worktree.objects.get(pk=tree.pk)
+            assert row.state == Worktree.State.READY, row.state_reason
+            self._came_back(tree, "in the end")

@@ -15,6 +15,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.db import connection
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from notify.models import Notification
@@ -28,6 +29,8 @@ from workspaces.repository import Repository
 from workspaces.worktrees import registration
 
 _KEPT_TABLES = {"auth_permission", "django_content_type", "django_migrations"}
+
+WHICH = st.integers(0, 5)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Tree:
     unregistered: bool = False
     commits: set[str] = field(default_factory=set)
     away: Path | None = None
+    # Bytes that were put aside, for good.
+    aside: set[str] = field(default_factory=set)
     damaged: bool = False
     fencing_no: int = 0
     warned: int = 0
@@ -131,6 +136,9 @@ class Stage(RuleBasedStateMachine):
         self.seen[f"{what}: ok"] += 1
         return found
 
+    def one(self, which: int) -> Tree:
+        return self.trees[sorted(self.trees)[which % len(self.trees)]]
+
     def rows(self) -> dict[int, Worktree]:
         return Worktree.objects.in_bulk()
 
@@ -147,7 +155,7 @@ class Stage(RuleBasedStateMachine):
         if tree.damaged or tree.state is None:
             return
         now = observing.look(tree.path)
-        assert now.files == tree.state.files, f"{what}: other files"
+        assert now.files == tree.state.files, f"{what}: {_other(now, tree.state)}"
         if not tree.unregistered:
             assert now.head == tree.state.head, f"{what}: another HEAD"
             assert now.said == tree.state.said, f"{what}: git says something else"
@@ -163,6 +171,7 @@ class Stage(RuleBasedStateMachine):
         )
         owed: set[str] = set()
         for tree in self.trees.values():
+            owed |= tree.aside
             if tree.state is not None:
                 owed |= tree.state.blobs
         if owed - kept:
@@ -193,7 +202,9 @@ class Stage(RuleBasedStateMachine):
             tree = self.trees.get(pk)
             if tree is not None and not tree.damaged and tree.state is not None:
                 assert tree.is_there, f"{pk} is ready and not there"
-                assert observing.files_of(tree.path) == tree.state.files
+                now = observing.look(tree.path)
+                said = f"worktree {pk}: {_other(now, tree.state)}"
+                assert now.files == tree.state.files, said
 
     @invariant()
     def what_is_held_is_there_and_locked(self) -> None:
@@ -233,6 +244,15 @@ class Stage(RuleBasedStateMachine):
                 cursor.execute(f'SELECT to_jsonb(t)::text FROM "{name}" AS t')
                 rows += [text for (text,) in cursor.fetchall()]
         return "\n".join(rows)
+
+
+def _other(now: State, then: State) -> dict[str, object]:
+    """The paths that are not what they were, with what they are and were."""
+    return {
+        path: (now.files.get(path), then.files.get(path))
+        for path in {*now.files, *then.files}
+        if now.files.get(path) != then.files.get(path)
+    }
 
 
 def _emptied() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -35,10 +37,17 @@ def test_a_clone_has_nothing_that_leads_out_of_it(
 
 @pytest.mark.parametrize(
     "name",
-    ["objects", "objects/pack", "objects/info", "refs/remotes", "refs/remotes/origin"],
+    [
+        "objects",
+        "objects/pack",
+        "objects/info",
+        "refs/remotes",
+        "refs/remotes/origin",
+        "worktrees",
+    ],
 )
 def test_a_link_in_the_place_of_a_directory_is_found(
-    repository: Repository, tmp_path: Path, name: str
+    repository: Repository, worktree: Worktree, tmp_path: Path, name: str
 ):
     place = repository.path / name
     place.rename(tmp_path / "moved")
@@ -50,6 +59,73 @@ def test_a_link_in_the_place_of_a_directory_is_found(
 def test_what_has_git_look_elsewhere_is_found(repository: Repository, name: str):
     (repository.path / name).symlink_to("/nowhere")
     assert clone_files.diversions(repository.path) == [name]
+
+
+def test_links_and_pipes_are_found_wherever_git_reads_or_writes(
+    repository: Repository, worktree: Worktree, tmp_path: Path
+):
+    clone = repository.path
+    git("pack-refs", "--all", cwd=clone)
+    (admin,) = (clone / "worktrees").iterdir()
+    assert clone_files.oddities(clone) == []
+    for name in (
+        "refs/heads/acw",
+        "refs/heads/x",
+        "refs/acw",
+        "refs/acw/archive/7",
+        "logs/refs/heads/acw/other",
+        "logs/refs/remotes/origin/other",
+        "objects/zz",
+        "objects/info/commit-graph",
+        "objects/pack/multi-pack-index",
+        "info/attributes",
+        "info/exclude",
+        f"worktrees/{admin.name}/HEAD",
+        f"worktrees/{admin.name}/index",
+        f"worktrees/{admin.name}/gitdir",
+        f"worktrees/{admin.name}/logs/HEAD",
+        f"worktrees/{admin.name}/rebase-merge/head-name",
+    ):
+        place, was = clone / name, tmp_path / "was"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists():
+            place.rename(was)
+        place.symlink_to(tmp_path)
+        assert clone_files.oddities(clone) == [name]
+        place.unlink()
+        os.mkfifo(place)
+        assert clone_files.oddities(clone) == [name]
+        place.unlink()
+        if was.exists():
+            was.rename(place)
+    assert clone_files.oddities(clone) == []
+
+
+def test_what_git_itself_makes_of_other_kinds_is_not_odd(
+    repository: Repository, worktree: Worktree
+):
+    (admin,) = (repository.path / "worktrees").iterdir()
+    (admin / "HEAD").unlink()
+    (admin / "HEAD").symlink_to("refs/heads/acw/work")
+    (admin / "modules/x").mkdir(parents=True)
+    (admin / "modules/x/hook").symlink_to("/elsewhere")
+    # Its whole path would be too long for a socket.
+    with socket.socket(socket.AF_UNIX) as daemon, contextlib.chdir(admin):
+        daemon.bind("fsmonitor--daemon.ipc")
+    assert clone_files.oddities(repository.path) == []
+    (admin / "HEAD").unlink()
+    (admin / "HEAD").symlink_to("refs/heads/../../../x")
+    assert clone_files.oddities(repository.path) == [f"worktrees/{admin.name}/HEAD"]
+
+
+def test_more_than_can_be_looked_at_is_odd(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(clone_files, "_MOST_WALKED", 50)
+    (repository.path / "refs/many").mkdir()
+    for n in range(50):
+        (repository.path / f"refs/many/{n}").touch()
+    assert clone_files.oddities(repository.path) == ["refs/many"]
 
 
 def test_packed_references_that_are_no_file_are_found(repository: Repository):

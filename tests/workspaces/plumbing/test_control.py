@@ -108,6 +108,18 @@ def test_damage_of_its_own_is_mended_by_the_fetch_that_meets_it(
     assert control.references() == {MAIN: new.encode()}
 
 
+def test_names_that_git_refuses_are_not_taken_over_from_the_clone(
+    control: Control, repository: Repository, remote: Remote
+):
+    main = git("rev-parse", "main", cwd=remote.path)
+    packed = repository.path / "packed-refs"
+    for name in ("../../heads/x", "..", "", "a b", "x.lock", "good"):
+        packed.write_text(f"{main} {REMOTE}{name}\n")
+        shutil.rmtree(control.path)
+        control.fetch(remote.url)
+        assert control.references() == {MAIN: main.encode()}, name
+
+
 def test_what_an_agent_removed_from_the_clone_is_fetched_again(
     control: Control, repository: Repository, remote: Remote
 ):

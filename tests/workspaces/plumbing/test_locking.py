@@ -108,7 +108,7 @@ def test_a_child_that_was_forked_does_not_keep_it(lock: Path):
 import datetime, os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from workspaces import locking
+from workspaces.plumbing import locking
 with locking.locked(Path(sys.argv[1]), wait=datetime.timedelta(0)):
     child = os.fork()
     if not child:

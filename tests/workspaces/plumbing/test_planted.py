@@ -55,6 +55,8 @@ SUSPECT = (
     "submodule.x.update",
     "sequence.editor",
     "gc.recentObjectsHook",
+    "fsck.skipList",
+    "fetch.fsck.skipList",
 )
 USUAL = {
     "branch.acw/work.remote": "origin",
@@ -242,4 +244,49 @@ def test_secrets_in_values_are_not_shown(repository: Repository):
 def test_no_more_than_can_be_read_is_returned(repository: Repository):
     keys = "".join(f'[filter "{n}"]\n\tclean = x\n' for n in range(5000))
     (repository.path / "config").write_text(PLAIN + keys)
-    assert len(planted.look(repository.path)) == 50
+    *shown, more = planted.look(repository.path)
+    assert len(shown) == 50
+    # So that those that are shown cannot be approved, and the rest with them.
+    assert (more.where, more.key) == ("more than is shown, as in config", "")
+
+
+def test_nothing_hides_among_more_worktrees_than_are_looked_at(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(planted, "_MOST_WORKTREES", 3)
+    for n in range(3):
+        (repository.path / f"worktrees/{n}").mkdir(parents=True)
+    assert found(repository) == []
+    (repository.path / "worktrees/z").mkdir()
+    assert found(repository) == ["worktrees"]
+
+
+def test_no_more_configurations_are_read_than_git_can_in_a_while(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(planted, "_MOST_READ", 2)
+    for n in range(4):
+        admin = repository.path / f"worktrees/{n}"
+        admin.mkdir(parents=True)
+        (admin / "config.worktree").write_text("[core]\n\tsparseCheckout = true\n")
+    assert found(repository) == []  # the same again costs nothing
+    for n in range(4):
+        (repository.path / f"worktrees/{n}/config.worktree").write_text(f"# {n}\n")
+    assert found(repository) == [
+        "more than is shown, as in worktrees/2/config.worktree"
+    ]
+
+
+def test_large_configurations_are_not_kept_in_memory(repository: Repository):
+    before = planted._known_suspects.cache_info().currsize
+    (repository.path / "config").write_text(PLAIN + "# x\n" * 10_000)
+    assert found(repository) == []
+    assert planted._known_suspects.cache_info().currsize == before
+
+
+def test_links_and_pipes_among_the_files_of_a_clone_cannot_be_approved(
+    repository: Repository,
+):
+    os.mkfifo(repository.path / "shallow")
+    (repository.path / "refs/heads/acw").symlink_to("/elsewhere")
+    assert found(repository) == ["shallow", "refs/heads/acw"]

@@ -11,6 +11,7 @@ from tests.workspaces.remote import Remote, git
 from workspaces.fetch import fetch_workspace
 from workspaces.models import Workspace, Worktree
 from workspaces.plumbing import stale_locks
+from workspaces.pruning import removal
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +21,8 @@ MINUTE, HOUR = 60.0, 3600.0
 
 def leave(path: Path, *, age: float) -> Path:
     """As a killed git would, so many seconds ago."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True)
     path.touch()
     then = time.time() - age
     os.utime(path, (then, then))
@@ -97,6 +99,19 @@ def test_a_link_of_that_name_is_left_alone(repository: Repository, tmp_path: Pat
     assert stale_locks.sweep(repository) == []
     assert link.is_symlink()
     assert victim.exists()
+
+
+def test_directories_of_any_depth_are_looked_through(repository: Repository):
+    directory = f"{repository.path}/refs/heads"
+    for _ in range(1200):
+        directory += "/d"
+        os.mkdir(directory)
+    lock = leave(Path(directory, "x.lock"), age=2 * HOUR)
+    try:
+        assert stale_locks.sweep(repository) == [lock]
+    finally:
+        # What clears up after tests cannot go so deep.
+        removal.delete_tree(repository.directory, whole=True)
 
 
 def test_half_written_packs_go_when_no_fetch_takes_so_long(repository: Repository):

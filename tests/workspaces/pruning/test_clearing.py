@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.exceptions import ConfigTampered, OutsideDataDirectory
+from tests.workspaces.remote import git
+from workspaces.exceptions import (
+    ConfigTampered,
+    NotArchivable,
+    OutsideDataDirectory,
+)
 from workspaces.models import Workspace, Worktree, WorktreeArchive
 from workspaces.pruning import trash
 from workspaces.pruning.clearing import Clearing
@@ -54,6 +59,18 @@ def test_a_configuration_that_was_tampered_with_keeps_it(
     clearing.put_back()
     assert (path / "README").exists()
     assert Workspace.objects.get().tampered_since is not None
+    assert not WorktreeArchive.objects.exists()
+
+
+def test_one_whose_git_file_names_another_repository_stays_where_it_is(
+    clearing: Clearing, path: Path
+):
+    (path / ".git").unlink()
+    git("init", "--quiet", f"--separate-git-dir={path}/.own", cwd=path)
+    before = (path / ".git").read_text()
+    with pytest.raises(NotArchivable, match="names another repository"):
+        clearing.archive()
+    assert (path / ".git").read_text() == before
     assert not WorktreeArchive.objects.exists()
 
 

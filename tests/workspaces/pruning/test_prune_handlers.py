@@ -10,11 +10,13 @@ from jobs.enqueue import enqueue_many
 from jobs.models import Status
 from jobs.testing import run_due_jobs
 from tests.workspaces.conftest import Told, context, make_idle
-from tests.workspaces.factories import AdminFactory
+from tests.workspaces.factories import AdminFactory, WorktreeFactory
 from workspaces import holds, job_types, keeping
 from workspaces.job_types import PrunePayload
 from workspaces.models import LedgerEntry, Worktree
+from workspaces.prune import archive_worktree
 from workspaces.pruning import prune_handlers
+from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
 
@@ -70,3 +72,25 @@ def test_one_that_was_acquired_meanwhile_is_left_alone(worktree: Worktree):
     (job,) = run_due_jobs(queues=HERE)
     assert job.status == Status.COMPLETED
     assert Path(worktree.path).exists()
+
+
+def test_an_interrupted_restoration_waits_for_a_configuration_without_failing(
+    worktree: Worktree, repository: Repository
+):
+    archive_worktree(worktree.pk, actor="ada")
+    WorktreeFactory(
+        pk=worktree.pk,
+        workspace=worktree.workspace,
+        path=worktree.path,
+        branch=worktree.branch,
+        state=Worktree.State.RESTORING,
+    )
+    config = repository.path / "config"
+    before = config.read_text()
+    config.write_text(f'{before}[filter "x"]\n\tclean = /bin/evil\n')
+    payload = PrunePayload(worktree_id=worktree.pk)
+    prune_handlers.prune_worktree(context(), payload)
+    assert Worktree.objects.get().state == Worktree.State.RESTORING
+    config.write_text(before)
+    prune_handlers.prune_worktree(context(), payload)
+    assert Worktree.objects.get().state == Worktree.State.READY

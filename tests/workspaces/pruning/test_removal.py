@@ -220,7 +220,7 @@ def as_service_account(code: str, *, owned: Path, but: Path | None = None) -> st
         f"sys.path.insert(0, {str(ROOT)!r})\n"
         "import django; django.setup()\n"
         "from pathlib import Path\n"
-        "from workspaces import removal\n"
+        "from workspaces.pruning import removal\n"
         "if os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         f"try:\n    {code}\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
@@ -281,4 +281,19 @@ def test_another_file_system_is_found_before_anything_is_deleted(
 
     monkeypatch.setattr(os, "lstat", mounted)
     with pytest.raises(NotArchivable, match="below is another file system"):
+        removal.check_deletable(one)
+
+
+def test_what_lies_too_deep_to_be_looked_at_is_found_before_anything_is_deleted(
+    workspace: Path,
+):
+    one = workspace / "worktrees" / "one"
+    above, name = os.open(one, os.O_RDONLY), "d" * 200
+    for _ in range(21):
+        os.mkdir(name, dir_fd=above)
+        below = os.open(name, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    os.close(above)
+    with pytest.raises(NotArchivable, match="cannot be looked at"):
         removal.check_deletable(one)

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.remote import commit, git
+from workspaces import paths
 from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
@@ -183,3 +184,15 @@ def test_objects_that_agents_have_led_elsewhere_are_not_packed(
     alternates.write_text(f"{tmp_path}\n")
     assert "nobody approved" in maintenance.maintain(workspace)
     assert not (repository.path / "packed-refs").exists()
+
+
+def test_what_interrupted_calls_have_left_is_deleted_and_nothing_marks_the_workspace(
+    workspace: Workspace, repository: Repository
+):
+    """The mark would have all of it deleted as soon as a database does not know the workspace."""
+    (paths.archiving_path(repository.directory) / "half").mkdir(parents=True)
+    (repository.directory / ".making").mkdir()
+    paths.disposable_mark(repository.directory).touch()
+    assert maintenance.maintain(workspace) == ""
+    left = {"control.git", "fetch.lock", "lock", "repository.git"}
+    assert set(os.listdir(repository.directory)) == left

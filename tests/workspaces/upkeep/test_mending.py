@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.workspaces.upkeep.conftest import look, registered
 from workspaces import paths
+from workspaces.exceptions import WorktreeBusy
 from workspaces.models import LedgerEntry, Workspace, Worktree
 from workspaces.repository import Repository
 from workspaces.upkeep import mending
@@ -32,6 +34,21 @@ def test_what_was_put_aside_is_in_the_ledger_by_a_name_that_can_be_read(
     assert (entry.action, entry.workspace) == ("quarantined", "demo")
     assert entry.data["said"] == said
     assert entry.data["cell"] == "-D-"
+
+
+def test_nothing_is_moved_from_under_who_works_in_it(
+    workspace: Workspace, worktree: Worktree, path: Path, repository: Repository
+):
+    stranger = path.with_name("stranger")
+    stranger.mkdir()
+    found = found_of(repository, worktree, Action.PUT_ASIDE)
+    with subprocess.Popen(["cat"], cwd=stranger, stdin=subprocess.PIPE) as child:
+        with pytest.raises(WorktreeBusy, match="until nobody works in it: cat"):
+            mending.mend(repository, workspace, found)
+        child.kill()
+    assert stranger.exists()
+    mending.mend(repository, workspace, found)
+    assert not stranger.exists()
 
 
 def test_a_registration_of_an_odd_name_is_kept_by_branches_that_git_accepts(
