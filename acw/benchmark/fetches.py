@@ -53,8 +53,8 @@ _GIT_ENVIRONMENT = {
 
 _PATH_OF_FIRST = "SELECT path FROM workspaces WHERE name = %s"
 _ADD_COPIES = """
-INSERT INTO workspaces (name, url, host, path, default_branch, approved_config, tampered_config, last_fetched_at)
-SELECT copy.name, copy.url, host, copy.path, default_branch, '[]', '[]', now()
+INSERT INTO workspaces (name, url, host, path, default_branch, last_fetched_at)
+SELECT copy.name, copy.url, host, copy.path, default_branch, now()
 FROM workspaces CROSS JOIN unnest(%s::text[], %s::text[], %s::text[]) AS copy (name, url, path)
 WHERE workspaces.name = %s
 """

@@ -70,8 +70,8 @@ class WorktreeArchive(models.Model):
     entries = models.IntegerField(db_default=0)
     size_bytes = models.BigIntegerField(db_default=0)
     # What people are shown of it: see workspaces.pruning.contents.Contents.as_data().
-    contents = models.JSONField(default=dict, blank=True)
-    conversation_ids = models.JSONField(default=list, blank=True)
+    contents = models.JSONField(default=dict, db_default={}, blank=True)
+    conversation_ids = models.JSONField(default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(db_default=Now())
     verified_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -129,7 +129,7 @@ class LedgerEntry(models.Model):
     )
     # What the verifier found before anything was removed; "": nothing was verified.
     verified = models.TextField(blank=True, db_default="")
-    data = models.JSONField(default=dict, blank=True)
+    data = models.JSONField(default=dict, db_default={}, blank=True)
 
     objects: ClassVar[models.Manager[LedgerEntry]] = models.Manager()
 

@@ -26,7 +26,7 @@ class WorkspaceHost(models.Model):
     disk_free = models.BigIntegerField(null=True, blank=True)
     disk_total = models.BigIntegerField(null=True, blank=True)
     # Directories that no row has, and how many worktrees and clones are not as they should be: what the doctor tells.
-    found = models.JSONField(default=dict, blank=True)
+    found = models.JSONField(default=dict, db_default={}, blank=True)
 
     objects: ClassVar[models.Manager[WorkspaceHost]] = models.Manager()
 

@@ -83,9 +83,9 @@ class Workspace(models.Model):
     remote_stamp = models.CharField(max_length=64, blank=True, db_default="")
     healed_at = models.DateTimeField(null=True, blank=True)
     # Keys and values of the clone's configuration that an operator has approved.
-    approved_config = models.JSONField(default=list, blank=True)
+    approved_config = models.JSONField(default=list, db_default=[], blank=True)
     # Those that were found and are not approved; empty: none.
-    tampered_config = models.JSONField(default=list, blank=True)
+    tampered_config = models.JSONField(default=list, db_default=[], blank=True)
     tampered_since = models.DateTimeField(null=True, blank=True)
     # With its worktrees; `clone_bytes` without them.
     size_bytes = models.BigIntegerField(null=True, blank=True)

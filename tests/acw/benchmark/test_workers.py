@@ -38,6 +38,8 @@ def test_workers_tidy_the_benchmarks_directory_and_end_with_the_benchmark(
     monkeypatch.setenv("ACW_DATA_DIR", str(tmp_path))
     operators = forgotten_file(tmp_path)
     own = forgotten_file(scratch.directory / "data")
+    # A database that never had an attachment would leave the files to whose they are.
+    connection.execute("SELECT nextval(pg_get_serial_sequence('attachments', 'id'))")
     with Workers(scratch, threads=1) as workers:
         (pid,) = workers.pids
         listed = wait_until(
