@@ -11,9 +11,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import django
+
+from tests.workspaces.mortal import in_a_child
 
 
 def _die(*_: Any, **__: Any) -> Any:
@@ -83,14 +86,7 @@ def _main() -> None:
     django.setup()
     conversation_id = int(sys.argv[1])
     for what in sys.argv[2:]:
-        pid = os.fork()
-        if not pid:
-            try:
-                _do(what, conversation_id)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(pid, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        in_a_child(partial(_do, what, conversation_id))
 
 
 if __name__ == "__main__":

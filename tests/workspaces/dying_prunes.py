@@ -6,25 +6,14 @@ The arguments are pairs of a worktree's id and the point at which; of each proce
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import django
 
-
-def _die(*_: Any, **__: Any) -> Any:
-    os.kill(os.getpid(), signal.SIGKILL)
-    signal.pause()
-
-
-def _after(wrapped: Callable[..., Any]) -> Callable[..., Any]:
-    def dying(*args: Any, **options: Any) -> Any:
-        wrapped(*args, **options)
-        _die()
-
-    return dying
+from tests.workspaces.mortal import after, die, in_a_child
 
 
 def _prune(worktree_id: int, point: str) -> None:
@@ -34,25 +23,25 @@ def _prune(worktree_id: int, point: str) -> None:
 
     match point:
         case "claimed":
-            clearing.Clearing.archive = _die  # type: ignore[method-assign]
+            clearing.Clearing.archive = die  # type: ignore[method-assign]
         case "moved":
-            trash.put_in = _after(trash.put_in)
+            trash.put_in = after(trash.put_in)
         case "half archived":
-            composing.write = _after(composing.write)
+            composing.write = after(composing.write)
         case "archived":
-            snapshot.take = _after(snapshot.take)
+            snapshot.take = after(snapshot.take)
         case "verified":
-            verifying.verify = _after(verifying.verify)
+            verifying.verify = after(verifying.verify)
         case "given up":
-            trash.give_up = _after(trash.give_up)
+            trash.give_up = after(trash.give_up)
         case "registration moved":
             os.rename = _registration(os.rename)
         case "half deleted":
             os.unlink = _readme(os.unlink)
         case "deleted":
-            prune_report.pruned = _die
+            prune_report.pruned = die
         case "written down":
-            prune_report.pruned = _after(prune_report.pruned)
+            prune_report.pruned = after(prune_report.pruned)
         case _:
             raise ValueError(point)
     prune.prune_worktree(worktree_id)
@@ -62,7 +51,7 @@ def _registration(rename: Callable[..., None]) -> Callable[..., None]:
     def dying(source: Any, target: Any, **options: Any) -> None:
         rename(source, target, **options)
         if str(target).endswith(".registration"):
-            _die()
+            die()
 
     return dying
 
@@ -71,7 +60,7 @@ def _readme(unlink: Callable[..., None]) -> Callable[..., None]:
     def dying(path: Any, **options: Any) -> None:
         unlink(path, **options)
         if path == "README":
-            _die()
+            die()
 
     return dying
 
@@ -79,14 +68,7 @@ def _readme(unlink: Callable[..., None]) -> Callable[..., None]:
 def _main() -> None:
     django.setup()
     for worktree_id, point in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
-        pid = os.fork()
-        if not pid:
-            try:
-                _prune(int(worktree_id), point)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(pid, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        in_a_child(partial(_prune, int(worktree_id), point))
 
 
 if __name__ == "__main__":

@@ -8,17 +8,18 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin_verbs import Verb, VerbAdmin
+from jobs.admin_verbs import Verb
 from jobs.display import first_line
 from jobs.markup import NOTHING, badge
 from jobs.models import Job
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces import actions, job_types
 from workspaces.admin import acting, filters, pieces
+from workspaces.admin.listing import OfWorkspace
 from workspaces.archiving import lookup
 from workspaces.models import Worktree, WorktreeArchive
 
@@ -37,7 +38,7 @@ def _can_restore(archive: WorktreeArchive) -> bool:
 
 
 @admin.register(WorktreeArchive)
-class WorktreeArchiveAdmin(VerbAdmin[WorktreeArchive]):
+class WorktreeArchiveAdmin(OfWorkspace[WorktreeArchive]):
     """What was archived, newest first."""
 
     verbs = (
@@ -138,29 +139,6 @@ class WorktreeArchiveAdmin(VerbAdmin[WorktreeArchive]):
             if 0 < int(term) <= _LARGEST_ID:
                 wanted = Q(pk=int(term)) | Q(worktree_id=int(term))
         return queryset.filter(wanted), False
-
-    def lookup_allowed(
-        self, lookup: str, value: str, request: HttpRequest | None = None
-    ) -> bool:
-        # A workspace's page leads to its archives.
-        if lookup == "workspace__id__exact":
-            return True
-        return super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type] # never None in 5.2
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
-
-    @admin.display(description="workspace")
-    def workspace_link(self, archive: WorktreeArchive) -> SafeString:
-        workspace = archive.workspace
-        return pieces.link("workspaces_workspace", workspace.pk, workspace.name)
-
-    @admin.display(description="host")
-    def host(self, archive: WorktreeArchive) -> str:
-        return archive.workspace.host
 
     @admin.display(description="worktree")
     def worktree_cell(self, archive: Any) -> SafeString | str:

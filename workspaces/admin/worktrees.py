@@ -9,15 +9,15 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin_verbs import VerbAdmin
 from jobs.display import duration
 from jobs.markup import NOTHING, badge, block, cut
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces.admin import filters, pieces, preview
+from workspaces.admin.listing import OfWorkspace
 from workspaces.admin.worktree_verbs import VERBS
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.pruning import prune_time
@@ -35,7 +35,7 @@ _BADGES = {
 
 
 @admin.register(Worktree)
-class WorktreeAdmin(VerbAdmin[Worktree]):
+class WorktreeAdmin(OfWorkspace[Worktree]):
     """Each row stands for a directory and a registration in git: verbs change it, and nobody by hand."""
 
     verbs = VERBS
@@ -128,29 +128,6 @@ class WorktreeAdmin(VerbAdmin[Worktree]):
             if 0 < int(term) <= _LARGEST_ID:
                 wanted |= Q(pk=int(term))
         return queryset.filter(wanted), False
-
-    def lookup_allowed(
-        self, lookup: str, value: str, request: HttpRequest | None = None
-    ) -> bool:
-        # A workspace's page leads to its worktrees.
-        if lookup == "workspace__id__exact":
-            return True
-        return super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type] # never None in 5.2
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
-
-    @admin.display(description="workspace")
-    def workspace_link(self, worktree: Worktree) -> SafeString:
-        workspace = worktree.workspace
-        return pieces.link("workspaces_workspace", workspace.pk, workspace.name)
-
-    @admin.display(description="host")
-    def host(self, worktree: Worktree) -> str:
-        return worktree.workspace.host
 
     @admin.display(description="branch", ordering="branch")
     def branch_cell(self, worktree: Worktree) -> SafeString | str:

@@ -25,7 +25,7 @@ from workspaces.exceptions import (
     WorktreeError,
     WorktreeQuarantined,
 )
-from workspaces.holding import nested
+from workspaces.holding import checkouts, nested
 from workspaces.models import (
     Conversation,
     LedgerEntry,
@@ -60,7 +60,7 @@ def restore_locked(
 ) -> Worktree:
     """Like :func:`restore`, for who has the repository's lock. Finishes or undoes what an interrupted call has left."""
     before = _row(worktree_id)
-    if before is not None and _is_there(repository, before):
+    if before is not None and _is_there(repository, before, stop=stop):
         return before
     archive = lookup.required(worktree_id)
     own = Worktree(pk=worktree_id, workspace=archive.workspace, path=archive.path)
@@ -85,18 +85,21 @@ def _row(worktree_id: int) -> Worktree | None:
     return rows.filter(pk=worktree_id).first()
 
 
-def _is_there(repository: Repository, worktree: Worktree) -> bool:
+def _is_there(repository: Repository, worktree: Worktree, *, stop: Stop | None) -> bool:
     if worktree.state == State.QUARANTINED:
         raise WorktreeQuarantined(
             f"{worktree} was taken out of use: {worktree.state_reason}"
         )
     if worktree.state in {State.CREATING, State.PRUNING}:
         raise WorktreeBusy(f"{worktree} is {worktree.state}; try again later")
+    if worktree.state != State.READY:
+        return False
     path = paths.own_worktree_path(worktree)
-    return (
-        worktree.state == State.READY
-        and worktrees.known_as(repository, path) is not None
-    )
+    if worktrees.known_as(repository, path) is not None:
+        return True
+    # What is there is newer than any archive.
+    seal.check(worktree.workspace, repository)
+    return checkouts.register_again(repository, worktree, stop=stop)
 
 
 def _rebuild(

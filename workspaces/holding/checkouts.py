@@ -58,19 +58,37 @@ def make_whole(
     if is_whole(repository, path):
         return
     seal.check(worktree.workspace, repository)
+    if register_again(repository, worktree, stop=stop):
+        return
     admin = worktrees.registration(repository, path)
-    if admin is None and _was_forgotten(repository, path):
-        registrations.rebuild(
-            repository,
-            path,
-            worktree.branch,
-            default=worktree.workspace.default_branch,
-            stop=stop,
-        )
-        reason = "git had forgotten its directory, and knows it again"
-    else:
-        reason = "its directory was not there, and was checked out again"
-        _check_out_again(repository, worktree, path, admin, stop=stop)
+    _check_out_again(repository, worktree, path, admin, stop=stop)
+    _record(worktree, "its directory was not there, and was checked out again")
+
+
+def register_again(
+    repository: Repository, worktree: Worktree, *, stop: Stop | None
+) -> bool:
+    """Have git know the worktree's directory again where it has forgotten it; False: it has not, or nothing is there.
+
+    Not a file in it changes. The caller has the repository's lock, and has looked at the seal.
+    """
+    path = paths.own_worktree_path(worktree)
+    if worktrees.registration(repository, path) is not None or not _was_forgotten(
+        repository, path
+    ):
+        return False
+    registrations.rebuild(
+        repository,
+        path,
+        worktree.branch,
+        default=worktree.workspace.default_branch,
+        stop=stop,
+    )
+    _record(worktree, "git had forgotten its directory, and knows it again")
+    return True
+
+
+def _record(worktree: Worktree, reason: str) -> None:
     ledger.record(
         LedgerEntry.Action.MENDED,
         actor=ACTOR,

@@ -9,10 +9,13 @@ import importlib
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import django
+
+from tests.workspaces.mortal import in_a_child
 
 
 def _do(what: str, worktree_id: int) -> None:
@@ -55,14 +58,7 @@ def _main() -> None:
     django.setup()
     worktree_id = int(sys.argv[1])
     for what in sys.argv[2:]:
-        pid = os.fork()
-        if not pid:
-            try:
-                _do(what, worktree_id)
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(pid, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        in_a_child(partial(_do, what, worktree_id))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,18 @@ def test_one_that_is_there_is_returned_as_it_is(worktree: Worktree):
     again = restoring.restore(worktree.pk, actor="somebody")
     assert (again.pk, again.fencing_no) == (worktree.pk, worktree.fencing_no)
     assert not LedgerEntry.objects.exists()
+
+
+def test_one_that_git_has_forgotten_since_is_newer_than_its_archive(
+    repository: Repository, gone: WorktreeArchive
+):
+    path = Path(restore(gone).path)
+    (path / "untracked").write_text("newer\n")
+    shutil.rmtree(repository.path / "worktrees")
+    assert restore(gone).path == str(path)
+    assert (path / "untracked").read_text() == "newer\n"
+    assert git("status", "--porcelain", cwd=path) == "?? untracked"
+    assert not paths.stray_directory(repository.directory).exists()
 
 
 def test_a_branch_that_moved_or_is_used_elsewhere_is_left_alone_and_nothing_is_lost(
