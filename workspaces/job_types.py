@@ -70,12 +70,11 @@ class ClonePayload:
 
 def fetch(workspace: Workspace, *, priority: Priority | None = None) -> NewJob:
     """A fetch of the workspace, due or not."""
-    return NewJob(
-        type=FETCH,
-        payload=FetchPayload(workspace_id=workspace.pk),
-        ref_id=str(workspace.pk),
-        unique_key=f"{FETCH}:{workspace.pk}",
-        queue=hosts.queue_of(workspace.host),
+    return _about(
+        FETCH,
+        workspace.pk,
+        FetchPayload(workspace_id=workspace.pk),
+        host=workspace.host,
         priority=priority,
     )
 
@@ -99,34 +98,31 @@ def fetch_when_due(
 
 def clone(workspace: Workspace) -> NewJob:
     """The making of the workspace's clone."""
-    return NewJob(
-        type=CLONE,
-        payload=ClonePayload(workspace_id=workspace.pk),
-        ref_id=str(workspace.pk),
-        unique_key=f"{CLONE}:{workspace.pk}",
-        queue=hosts.queue_of(workspace.host),
+    return _about(
+        CLONE,
+        workspace.pk,
+        ClonePayload(workspace_id=workspace.pk),
+        host=workspace.host,
     )
 
 
 def prune(worktree: Worktree) -> NewJob:
     """A look at whether the worktree is to be warned of or pruned, and that."""
-    return NewJob(
-        type=PRUNE,
-        payload=PrunePayload(worktree_id=worktree.pk),
-        ref_id=str(worktree.pk),
-        unique_key=f"{PRUNE}:{worktree.pk}",
-        queue=hosts.queue_of(worktree.workspace.host),
+    return _about(
+        PRUNE,
+        worktree.pk,
+        PrunePayload(worktree_id=worktree.pk),
+        host=worktree.workspace.host,
     )
 
 
 def archive(worktree: Worktree, *, actor: str) -> NewJob:
     """The archiving and removal of the worktree, which ``actor`` asked for."""
-    return NewJob(
-        type=ARCHIVE,
-        payload=ArchivePayload(worktree_id=worktree.pk, actor=actor),
-        ref_id=str(worktree.pk),
-        unique_key=f"{ARCHIVE}:{worktree.pk}",
-        queue=hosts.queue_of(worktree.workspace.host),
+    return _about(
+        ARCHIVE,
+        worktree.pk,
+        ArchivePayload(worktree_id=worktree.pk, actor=actor),
+        host=worktree.workspace.host,
         priority=Priority.HIGH,
     )
 
@@ -155,23 +151,42 @@ def reconcile(host: str) -> NewJob:
 
 def maintain(workspace: Workspace, *, run_at: dt.datetime | None = None) -> NewJob:
     """The upkeep of the workspace's clone."""
-    return NewJob(
-        type=MAINTAIN,
-        payload=MaintainPayload(workspace_id=workspace.pk),
-        ref_id=str(workspace.pk),
-        unique_key=f"{MAINTAIN}:{workspace.pk}",
-        queue=hosts.queue_of(workspace.host),
+    return _about(
+        MAINTAIN,
+        workspace.pk,
+        MaintainPayload(workspace_id=workspace.pk),
+        host=workspace.host,
         run_at=run_at,
     )
 
 
 def restore(archived: WorktreeArchive, *, actor: str) -> NewJob:
     """The restoring of the archived worktree, which ``actor`` asked for."""
-    return NewJob(
-        type=RESTORE,
-        payload=RestorePayload(worktree_id=archived.worktree_id, actor=actor),
-        ref_id=str(archived.worktree_id),
-        unique_key=f"{RESTORE}:{archived.worktree_id}",
-        queue=hosts.queue_of(archived.workspace.host),
+    return _about(
+        RESTORE,
+        archived.worktree_id,
+        RestorePayload(worktree_id=archived.worktree_id, actor=actor),
+        host=archived.workspace.host,
         priority=Priority.HIGH,
+    )
+
+
+def _about(
+    type_name: str,
+    key: int,
+    payload: object,
+    *,
+    host: str,
+    priority: Priority | None = None,
+    run_at: dt.datetime | None = None,
+) -> NewJob:
+    """A job about one row, there once at a time, for the host that has its disk."""
+    return NewJob(
+        type=type_name,
+        payload=payload,
+        ref_id=str(key),
+        unique_key=f"{type_name}:{key}",
+        queue=hosts.queue_of(host),
+        priority=priority,
+        run_at=run_at,
     )

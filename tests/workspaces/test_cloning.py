@@ -3,15 +3,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from django.db import connection
 from pytest_django import Settings
 
-from tests.acceptance.conftest import url_of
+from tests.workspaces import programs
 from tests.workspaces.factories import WorkspaceFactory
 from tests.workspaces.remote import Counted, Remote, git
 from workspaces import cloning, paths
@@ -206,22 +203,8 @@ def test_wherever_it_is_killed_the_next_attempt_finishes_it(
         for workspace, point in zip(workspaces, POINTS, strict=True)
         for word in (str(workspace.pk), point)
     ]
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.workspaces.dying_clones", *pairs],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "acw.settings",
-            "DATABASE_URL": url_of(connection.settings_dict["NAME"]),
-            "ACW_DATA_DIR": str(data_dir),
-            "ACW_HOST": "test-host",
-            "ACW_GIT_PROTOCOLS": "file",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(POINTS), killed.stderr
+    killed = programs.run("dying_clones", pairs, data_dir)
+    assert killed.split() == [str(-signal.SIGKILL)] * len(POINTS)
     ready = Workspace.objects.filter(state=Workspace.State.READY)
     assert [row.name for row in ready] == names[-1:]
     half_made = list(paths.workspaces_directory().glob(".adding-*"))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 
-from tests.acceptance.conftest import url_of
+from tests.workspaces import programs
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import git
@@ -61,22 +57,8 @@ def killed(
         make_idle(holds.release(row.pk), days=31)
         rows[point] = (row, status)
     pairs = [word for point, (row, _) in rows.items() for word in (str(row.pk), point)]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.workspaces.dying_prunes", *pairs],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "acw.settings",
-            "DATABASE_URL": url_of(connection.settings_dict["NAME"]),
-            "ACW_DATA_DIR": str(data_dir),
-            "ACW_HOST": "test-host",
-            "ACW_GIT_PROTOCOLS": "file",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(points), done.stderr
+    done = programs.run("dying_prunes", pairs, data_dir)
+    assert done.split() == [str(-signal.SIGKILL)] * len(points)
     return rows
 
 

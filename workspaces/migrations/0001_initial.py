@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('action', models.CharField(choices=[('pruned', 'Pruned'), ('archived', 'Archived'), ('restored', 'Restored'), ('expired', 'Expired'), ('quarantined', 'Quarantined'), ('mended', 'Mended'), ('discarded', 'Discarded')], max_length=12)),
+                ('action', models.CharField(choices=[('pruned', 'Pruned'), ('restored', 'Restored'), ('expired', 'Expired'), ('quarantined', 'Quarantined'), ('mended', 'Mended'), ('discarded', 'Discarded')], max_length=12)),
                 ('actor', models.CharField(max_length=200)),
                 ('host', models.CharField(max_length=255)),
                 ('workspace', models.CharField(max_length=100)),

@@ -107,7 +107,6 @@ class LedgerEntry(models.Model):
         """What was done."""
 
         PRUNED = "pruned"
-        ARCHIVED = "archived"
         RESTORED = "restored"
         EXPIRED = "expired"
         QUARANTINED = "quarantined"

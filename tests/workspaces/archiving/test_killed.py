@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,8 +10,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from tests.acceptance.conftest import url_of
-from tests.test_layout import ROOT
+from tests.workspaces import programs
 from tests.workspaces.archiving import zoo
 from tests.workspaces.remote import commit, git
 from workspaces import paths
@@ -52,29 +48,13 @@ IN_RESTORING = (
 def kill_at_each(
     worktree: Worktree, verb: str, points: tuple[str, ...], data_dir: Path
 ) -> None:
-    killed = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.workspaces.archiving.dying",
-            str(worktree.pk),
-            *(f"{verb}: {point}" for point in points),
-        ],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "acw.settings",
-            "DATABASE_URL": url_of(connection.settings_dict["NAME"]),
-            "ACW_DATA_DIR": str(data_dir),
-            "ACW_HOST": "test-host",
-            "ACW_GIT_PROTOCOLS": "file",
-            "ACW_ARCHIVE_BUNDLE_OVER": "0",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
+    killed = programs.run(
+        "archiving.dying",
+        [str(worktree.pk), *(f"{verb}: {point}" for point in points)],
+        data_dir,
+        ACW_ARCHIVE_BUNDLE_OVER="0",
     )
-    assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(points), killed.stderr
+    assert killed.split() == [str(-signal.SIGKILL)] * len(points)
 
 
 def test_whatever_is_killed_the_next_one_finishes_it(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from jobs.testing import PATIENCE
-from tests.acceptance.conftest import url_of
+from tests.workspaces import programs
 from tests.workspaces.factories import ConversationFactory
 from tests.workspaces.storages import any_storage, make_old, stored
 from workspaces import attachments
@@ -114,21 +111,8 @@ def test_whatever_is_killed_no_row_is_without_bytes_and_a_sweep_finds_the_rest(
     Attachment.objects.filter(conversation=None).update(
         orphaned_at=Now() - dt.timedelta(days=31)
     )
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.workspaces.dying", str(conversation.pk), *KILLS],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "acw.settings",
-            "DATABASE_URL": url_of(connection.settings_dict["NAME"]),
-            "ACW_DATA_DIR": str(data_dir),
-            "ACW_HOST": "test-host",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert killed.stdout.split() == [str(-signal.SIGKILL)] * len(KILLS), killed.stderr
+    killed = programs.run("dying", [str(conversation.pk), *KILLS], data_dir)
+    assert killed.split() == [str(-signal.SIGKILL)] * len(KILLS)
 
     rows = set(Attachment.objects.values_list("file", flat=True))
     assert rows <= stored()
