@@ -66,6 +66,7 @@ class _Round:
     timeout: dt.timedelta | None
     stop: Stop | None
     next_in: dt.timedelta
+    may_wait: bool
     source: Repository | None = None
     default_branch: str | None = None
 
@@ -95,13 +96,20 @@ def fetch_together(
     *,
     timeout: dt.timedelta | None = None,
     stop: Stop | None = None,
+    may_wait: bool = False,
 ) -> list[Fetched]:
     """Fetch workspaces of one remote and record how it went with each; the remote is asked once, for the first that works.
 
-    The others take what that one has. Where it is the remote that fails, it has failed all of them. Raises like
+    The others take what that one has. Where it is the remote that fails, it has failed all of them. ``may_wait`` says that the caller's
+    job ends with this, so that what is recorded can be written with its completion. Raises like
     :func:`fetch_workspace`: ``RepositoryBusy`` when all the others are done.
     """
-    fetches = _Round(timeout=timeout, stop=stop, next_in=fetch_schedule.after_success())
+    fetches = _Round(
+        timeout=timeout,
+        stop=stop,
+        next_in=fetch_schedule.after_success(),
+        may_wait=may_wait,
+    )
     done: list[Fetched] = []
     busy: RepositoryBusy | None = None
     with contextlib.ExitStack() as held:
@@ -153,6 +161,7 @@ def _fetch_one(
         default_branch=default_branch,
         changed=changed,
         next_in=fetches.next_in,
+        may_wait=fetches.may_wait,
     )
     return Fetched(changed=changed)
 

@@ -40,7 +40,11 @@ def fetch(context: JobContext, payload: FetchPayload) -> None:
     try:
         with interruptible(context):
             fetched = fetch_together(
-                candidates, timeout=context.remaining, stop=lambda: context.should_stop
+                candidates,
+                timeout=context.remaining,
+                stop=lambda: context.should_stop,
+                # What several have come to would wait for as long as all of them take.
+                may_wait=len(candidates) == 1,
             )
     except RemoteBusy as error:
         # Not all at the same moment.

@@ -30,11 +30,15 @@ def record_success(
     default_branch: str,
     changed: int,
     next_in: dt.timedelta,
+    may_wait: bool = False,
 ) -> None:
-    """Record that it was fetched, and tell what has turned."""
+    """Record that it was fetched, and tell what has turned.
+
+    ``may_wait``: the caller's job ends now, and what is recorded of a fetch after which nothing has turned may be written with that.
+    """
     # Most often nothing has, and this is all.
     if default_branch == workspace.default_branch and fetch_rows.record_fetched(
-        workspace, next_in=next_in
+        workspace, next_in=next_in, may_wait=may_wait
     ):
         recovered = False
     else:

@@ -15,6 +15,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 
 from jobs import thread_connection
+from jobs.riding import Write
 from workspaces import remotes
 from workspaces.fetching.fetch_schedule import OF_THE_REMOTE, REFUSALS
 from workspaces.models import Workspace
@@ -69,13 +70,20 @@ AND NOT EXISTS (
 ORDER BY workspaces.id <> asked.id, workspaces.id LIMIT {MOST}
 """  # noqa: S608 - the names are ours
 
-_FETCHED = """
+# Looked up by ANY: the planner takes what comes from JSON for many rows, and would read the whole table for them.
+_FETCHED = Write(
+    sql="""
+WITH fetched AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(%(riding)s::json) AS fetched (id bigint, default_branch text, next_in interval)
+)
 UPDATE workspaces
-SET last_fetched_at = statement_timestamp(), next_fetch_at = statement_timestamp() + make_interval(secs => %s), last_fetch_error = '',
-    default_branch = %s
-WHERE id = %s AND failing_since IS NULL AND default_branch = %s
-RETURNING id
+SET last_fetched_at = statement_timestamp(), next_fetch_at = statement_timestamp() + fetched.next_in, last_fetch_error = ''
+FROM fetched
+WHERE workspaces.id = ANY (ARRAY(SELECT id FROM fetched)) AND workspaces.id = fetched.id
+AND workspaces.failing_since IS NULL AND workspaces.default_branch = fetched.default_branch
+RETURNING workspaces.id
 """
+)
 
 _ALONG = sorted({str(failure) for failure in OF_THE_REMOTE | REFUSALS})
 
@@ -110,8 +118,22 @@ def _candidate(row: tuple[Any, ...]) -> Candidate:
     return Candidate(workspace=workspace, is_due=is_due, branches=branches)
 
 
-def record_fetched(workspace: Workspace, *, next_in: dt.timedelta) -> bool:
-    """Record a fetch that worked; False, and nothing is changed, where the last one had failed or the row is gone."""
-    branch = workspace.default_branch
-    parameters = [next_in.total_seconds(), branch, workspace.pk, branch]
-    return bool(thread_connection.execute(_FETCHED, parameters))
+def record_fetched(
+    workspace: Workspace, *, next_in: dt.timedelta, may_wait: bool = False
+) -> bool:
+    """Record a fetch that worked; False, and nothing is changed, where the last one had failed or the row is gone.
+
+    With ``may_wait`` it is written together with the thread's next statement, at the latest with its job's end. Where that has turned
+    meanwhile, nothing is recorded, and the workspace, which is due still, is fetched again.
+    """
+    if workspace.failing_since is not None:
+        return False
+    row = {
+        "id": workspace.pk,
+        "default_branch": workspace.default_branch,
+        "next_in": f"{next_in.total_seconds():.6f} s",
+    }
+    if may_wait:
+        thread_connection.ride_along(_FETCHED, row)
+        return True
+    return bool(thread_connection.execute(_FETCHED.sql, _FETCHED.parameters([row])))

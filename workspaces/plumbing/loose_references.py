@@ -44,8 +44,8 @@ def _move(top: bytes, name: bytes, at: bytes, was: bytes) -> None:
     descriptor = os.open(lock, flags, 0o666)
     try:
         try:
+            # Not synced: what a loss of power takes of it, the next fetch makes anew.
             os.write(descriptor, at + b"\n")
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)
         _log(top, name, at, was)
