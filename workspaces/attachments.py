@@ -6,7 +6,9 @@ that is rolled back, leaves bytes without a row, which :mod:`workspaces.storing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import IO
 
 from django.core.files.base import File
@@ -15,7 +17,7 @@ from django.db.models.functions import Now
 
 from jobs.redaction import words
 from workspaces.events import LogEvent
-from workspaces.exceptions import AttachmentError, WrongHost
+from workspaces.exceptions import AttachmentError, StorageFailed, WrongHost
 from workspaces.models import Attachment, Conversation
 from workspaces.storing import file_claims, storage, uploads
 
@@ -32,39 +34,57 @@ def attach(
     """Store ``content`` as an attachment of the conversation and return its row.
 
     Without a conversation it is an orphan from the start. Raises
-    :class:`~workspaces.exceptions.AttachmentError`, which names the argument, and what the storage raises.
+    :class:`~workspaces.exceptions.AttachmentError`, which names the argument, and ``StorageFailed``.
     """
     check(conversation, name=name, content_type=content_type)
-    with uploads.measured(content) as read:
-        wanted = storage.new_file_name(None, "")
-        try:
-            with transaction.atomic():
-                _check_conversation(conversation)
-                file_claims.claim(wanted)
-                attachment = Attachment.objects.create(
-                    conversation=conversation,
-                    file=_write(wanted, read.content),
-                    name=uploads.checked_name(name),
-                    size=read.size,
-                    content_type=uploads.checked_type(content_type),
-                    digest=read.digest,
-                    host=storage.home(),
-                    orphaned_at=Now() if conversation is None else None,
-                )
-        except BaseException:
-            discard(wanted)
-            raise
+    with uploads.measured(content) as read, transaction.atomic():
+        _check_conversation(conversation)
+        with _written(read.content) as file:
+            attachment = Attachment.objects.create(
+                conversation=conversation,
+                file=file,
+                name=uploads.checked_name(name),
+                size=read.size,
+                content_type=uploads.checked_type(content_type),
+                digest=read.digest,
+                host=storage.home(),
+                orphaned_at=Now() if conversation is None else None,
+            )
     attachment.refresh_from_db()
     return attachment
+
+
+@contextlib.contextmanager
+def _written(content: File[bytes]) -> Iterator[str]:
+    """The name under which the bytes are written; they go again where what is done with it fails.
+
+    Not where the commit does: whoever loses the connection then does not know whether there is a row now.
+    """
+    name = storage.new_file_name(None, "")
+    file_claims.claim(name)
+    try:
+        wanted, name = name, _write(name, content)
+        if name != wanted:
+            file_claims.claim(name)
+        yield name
+    except BaseException:
+        discard(name)
+        raise
 
 
 def _write(wanted: str, content: File[bytes]) -> str:
     """Write the bytes under the name, or the one that the storage prefers; return that."""
     longest = Attachment._meta.get_field("file").max_length
-    name = storage.attachment_storage().save(wanted, content, max_length=longest)
-    if name != wanted:
-        file_claims.claim(name)
-    return name
+    try:
+        return storage.attachment_storage().save(wanted, content, max_length=longest)
+    except Exception as error:  # whatever a storage of others may raise
+        log.error(
+            LogEvent.ATTACHMENT_FAILED, extra={"file": wanted, "error": words(error)}
+        )
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise StorageFailed(
+            f"content: {storage.description()} could not store it: {why}"
+        ) from error
 
 
 def discard(name: str) -> bool:

@@ -33,6 +33,7 @@ WorkspacesError
 │   └── NotArchivable        something of the worktree cannot be read or kept; nothing is removed
 ├── OutsideDataDirectory     a path is not where its row's own must be; nothing is touched
 ├── AttachmentError          an attachment is refused
+├── StorageFailed            the attachments' storage did not take the bytes
 └── GitError                 a git command did not do what it was asked
     ├── GitMissing           there is no git on this host
     ├── GitFailed            it ended with another exit status
@@ -175,6 +176,10 @@ class OutsideDataDirectory(WorkspacesError):
 
 class AttachmentError(WorkspacesError, ValueError):
     """An attachment is refused; the message says why."""
+
+
+class StorageFailed(WorkspacesError):
+    """The attachments' storage did not take the bytes, so that nothing is recorded; try again later."""
 
 
 class GitError(WorkspacesError):

@@ -14,9 +14,9 @@ from pytest_django import Settings
 
 from jobs.context import JobContext
 from notify.models import Notification
-from tests.workspaces.remote import Counted, Remote, git, make_template
+from tests.workspaces.remote import Cloned, Counted, Remote, git, make_template
 from tests.workspaces.witness import Lifeline, Tripwire
-from workspaces import clones, holds, paths
+from workspaces import clones, cloning, holds, paths
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
 
@@ -43,10 +43,19 @@ def remote(tmp_path: Path, remote_template: Path) -> Remote:
     return Remote(tmp_path / "remotes")
 
 
+@pytest.fixture(scope="session")
+def cloned(tmp_path_factory: pytest.TempPathFactory) -> Cloned:
+    return Cloned(tmp_path_factory.mktemp("cloned") / "first")
+
+
 @pytest.fixture
-def workspace(db: None, remote: Remote) -> Workspace:
+def workspace(
+    db: None, remote: Remote, cloned: Cloned, monkeypatch: pytest.MonkeyPatch
+) -> Workspace:
     """A workspace ``demo``, cloned from the remote."""
-    return clones.add_workspace("demo", remote.url)
+    with monkeypatch.context() as patched:
+        patched.setattr(cloning, "_clone", cloned.copy)
+        return clones.add_workspace("demo", remote.url)
 
 
 @pytest.fixture

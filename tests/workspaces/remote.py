@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 from tests.workspaces.witness import plant
+from workspaces import cloning
+from workspaces.models import Workspace
+from workspaces.repository import Repository, Stop
 
 WHO = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 
@@ -57,6 +61,38 @@ class Remote:
 
     def come_back(self) -> None:
         self.path.with_suffix(".gone").rename(self.path)
+
+
+class Cloned:
+    """The first clone of a remote as it begins, as git has made it, and copies of that: nearly all tests have one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._make = cloning._clone
+        self._branch = self._url = ""
+
+    def copy(
+        self,
+        workspace: Workspace,
+        unfinished: Path,
+        progress: cloning._Progress,
+        *,
+        stop: Stop,
+    ) -> str:
+        """What making a clone of the workspace's remote in the directory would come to."""
+        first = Repository(self._directory)
+        there = Repository(unfinished)
+        if not self._url:
+            self._branch = self._make(workspace, unfinished, progress, stop=stop)
+            shutil.copytree(there.path, first.path)
+            shutil.copytree(there.control, first.control)
+            self._url = workspace.url
+            return self._branch
+        shutil.copytree(first.path, there.path)
+        shutil.copytree(first.control, there.control)
+        config = there.path / "config"
+        config.write_text(config.read_text().replace(self._url, workspace.url))
+        return self._branch
 
 
 class Counted:

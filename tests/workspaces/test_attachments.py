@@ -1,20 +1,22 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
 from tests.workspaces.factories import ConversationFactory
 from tests.workspaces.storages import any_storage, stored
 from workspaces import attachments
-from workspaces.exceptions import AttachmentError, WrongHost
+from workspaces.exceptions import AttachmentError, StorageFailed, WrongHost
 from workspaces.models import Attachment, Conversation
 from workspaces.storing.storage import ALIAS
 
@@ -81,10 +83,52 @@ def test_failing_at_any_step_leaves_neither_bytes_nor_a_row(
     wrapped = fail if when == "before" else after(getattr(target, name))
     conversation = ConversationFactory()
     monkeypatch.setattr(target, name, wrapped)
-    with pytest.raises(OSError, match="no"):
+    failure = StorageFailed if what == "bytes" else OSError
+    with pytest.raises(failure):
         attachments.attach(conversation, name="a", content=b"x")
     assert stored() == set()
     assert not Attachment.objects.exists()
+
+
+def test_a_storage_that_fails_says_what_is_wrong_and_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    full = OSError(errno.ENOSPC, "No space left on device", "https://u:SECRET@bucket/")
+    for error, said in ((full, "No space left"), (KeyError("SECRET"), "KeyError")):
+        monkeypatch.setattr(storages[ALIAS], "save", Mock(side_effect=error))
+        with pytest.raises(
+            StorageFailed, match=f"^content: .*Storage .*{said}"
+        ) as told:
+            attachments.attach(None, name="a", content=b"x")
+        assert "SECRET" not in str(told.value)
+    assert "attachment.failed" in caplog.messages
+
+
+def test_bytes_go_by_the_name_that_the_storage_gave_them(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    kept = storages[ALIAS]
+    save = kept.save
+    monkeypatch.setattr(
+        kept, "save", lambda name, *rest, **options: save(f"{name}-1", *rest, **options)
+    )
+    attachment = attachments.attach(None, name="a", content=b"x")
+    assert stored() == {attachment.file.name}
+    monkeypatch.setattr(Attachment, "save", fail)
+    with pytest.raises(OSError, match="no"):
+        attachments.attach(None, name="a", content=b"x")
+    assert stored() == {attachment.file.name}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whose_connection_is_lost_at_the_commit_has_bytes_for_the_row_there_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(connection, "commit", after(connection.commit))
+    with pytest.raises(OSError, match="no"):
+        attachments.attach(None, name="a", content=b"x")
+    monkeypatch.undo()
+    assert stored() == {Attachment.objects.get().file.name}
 
 
 def test_bytes_that_cannot_be_taken_back_do_not_hide_why(

@@ -83,7 +83,7 @@ def test_no_work_is_lost_whatever_comes_in_whatever_order(
 ) -> None:
     Playing.seen.clear()
     if not MINUTES:
-        play(examples=8, steps=12, same=True)
+        play(examples=6, steps=12, same=True)
         assert {what for what, count in Playing.seen.items() if count} >= REACHED
         return
     ends = time.monotonic() + 60 * MINUTES

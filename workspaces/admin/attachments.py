@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -16,11 +16,11 @@ from django.utils.safestring import SafeString
 
 from jobs.markup import badge
 from jobs.pagination import CappedPaginator
-from workspaces import actions, attachments
+from workspaces import actions
 from workspaces.admin import filters, pieces
 from workspaces.models import Attachment
 from workspaces.storing import downloads
-from workspaces.storing.forms import AttachmentForm, type_of
+from workspaces.storing.forms import AttachmentForm
 
 
 def download_link(attachment: Attachment) -> SafeString:
@@ -118,13 +118,8 @@ class AttachmentAdmin(admin.ModelAdmin[Attachment]):
         form: ModelForm[Attachment],
         change: bool,
     ) -> None:
-        upload = form.cleaned_data["upload"]
-        stored = attachments.attach(
-            form.cleaned_data["conversation"],
-            name=upload.name,
-            content=upload,
-            content_type=type_of(upload),
-        )
+        stored = cast("AttachmentForm", form).stored
+        assert stored is not None  # noqa: S101 (a form that is valid has stored it)
         obj.pk, obj.name = stored.pk, stored.name
 
     @admin.display(description="name", ordering="name")

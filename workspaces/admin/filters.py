@@ -78,6 +78,11 @@ class TamperedFilter(SetFilter):
     field, words = "tampered_since", ("changed by somebody", "as it should be")
 
 
+class StoppedFilter(SetFilter):
+    title, parameter_name = "reconciliation", "stopped"
+    field, words = "stopped_at", ("stopped itself", "goes on")
+
+
 class MissingFilter(SetFilter):
     title, parameter_name = "bytes", "missing"
     field, words = "missing_at", ("missing", "there")

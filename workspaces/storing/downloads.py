@@ -6,13 +6,19 @@ browsers save.
 
 from __future__ import annotations
 
+import logging
+
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
 from django.core.exceptions import SuspiciousFileOperation
-from django.http import FileResponse, HttpResponseBase, HttpResponseNotFound
+from django.http import FileResponse, HttpResponse, HttpResponseBase
 
+from jobs.redaction import words
 from workspaces import attachments
+from workspaces.events import LogEvent
 from workspaces.exceptions import WrongHost
 from workspaces.models import Attachment
+
+log = logging.getLogger(__name__)
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -40,7 +46,7 @@ def may_see(user: AbstractBaseUser | AnonymousUser, attachment: Attachment) -> b
 
 
 def download(attachment: Attachment) -> HttpResponseBase:
-    """The bytes, or a 404 that says in words why they cannot be had here."""
+    """The bytes, or a 404 that says in words why they cannot be had here; a 503 while their storage fails."""
     try:
         content = attachments.open_bytes(attachment)
     except WrongHost:
@@ -49,6 +55,14 @@ def download(attachment: Attachment) -> HttpResponseBase:
         )
     except (FileNotFoundError, SuspiciousFileOperation):
         return _refused("Its bytes are missing.")
+    except Exception as error:  # whatever a storage of others may raise
+        log.error(
+            LogEvent.ATTACHMENT_FAILED,
+            extra={"file": attachment.file.name, "error": words(error)},
+        )
+        return _refused(
+            "The storage of its bytes does not answer; try again later.", status=503
+        )
     return FileResponse(
         content,
         as_attachment=True,
@@ -58,7 +72,10 @@ def download(attachment: Attachment) -> HttpResponseBase:
     )
 
 
-def _refused(reason: str) -> HttpResponseNotFound:
-    return HttpResponseNotFound(
-        reason, content_type="text/plain; charset=utf-8", headers=_HEADERS
+def _refused(reason: str, *, status: int = 404) -> HttpResponse:
+    return HttpResponse(
+        reason,
+        status=status,
+        content_type="text/plain; charset=utf-8",
+        headers=_HEADERS,
     )

@@ -10,7 +10,7 @@ from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.files.uploadedfile import UploadedFile
 
 from workspaces import attachments
-from workspaces.exceptions import AttachmentError
+from workspaces.exceptions import AttachmentError, StorageFailed
 from workspaces.models import Attachment, Conversation
 from workspaces.storing import uploads
 
@@ -21,7 +21,12 @@ def type_of(upload: UploadedFile[bytes]) -> str:
 
 
 class AttachmentForm(forms.ModelForm[Attachment]):
-    """An upload for a conversation; what cannot be stored is refused here."""
+    """An upload for a conversation. Where all of it is right it is stored, so that a storage's refusal is said at the field.
+
+    ``stored`` is its row then.
+    """
+
+    stored: Attachment | None = None
 
     conversation = forms.ModelChoiceField(
         Conversation.objects.kept(),
@@ -52,4 +57,16 @@ class AttachmentForm(forms.ModelForm[Attachment]):
         return cleaned
 
     def _post_clean(self) -> None:
-        """Nothing: the row is made by ``attachments.attach``, with its bytes."""
+        """Nothing of the model's: ``attachments.attach`` makes the row, with its bytes."""
+        if self.errors:
+            return
+        upload = self.cleaned_data["upload"]
+        try:
+            self.stored = attachments.attach(
+                self.cleaned_data["conversation"],
+                name=upload.name,
+                content=upload,
+                content_type=type_of(upload),
+            )
+        except (AttachmentError, StorageFailed) as error:
+            self.add_error("upload", str(error))

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models.functions import Now
 from django.test import Client
@@ -14,6 +17,7 @@ from tests.workspaces.admin.desk import act, shown, staff
 from tests.workspaces.factories import ConversationFactory
 from workspaces import attachments
 from workspaces.models import Attachment, Conversation
+from workspaces.storing.storage import ALIAS
 
 pytestmark = pytest.mark.django_db
 
@@ -108,6 +112,23 @@ def test_what_is_too_large_is_said_in_the_form(
     )
     assert "content: larger than 4" in response.content.decode()
     assert not Attachment.objects.exists()
+
+
+def test_a_storage_that_is_down_is_said_at_the_upload_and_nothing_is_kept(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    down = Mock(side_effect=ConnectionError("https://user:SECRET@bucket.example/"))
+    monkeypatch.setattr(storages[ALIAS], "save", down)
+    data = {"conversation": ConversationFactory().pk}
+    upload = SimpleUploadedFile("a.txt", b"hello", "text/plain")
+    response = admin_client.post(
+        reverse(f"{ATTACHMENTS}_add"), {**data, "upload": upload}
+    )
+    assert response.status_code == 200
+    (error,) = response.context["adminform"].form.errors["upload"]
+    assert error.endswith("could not store it: ConnectionError")
+    assert not Attachment.objects.exists()
+    assert not LogEntry.objects.exists()
 
 
 def test_missing_bytes_are_shown(admin_client: Client, attachment: Attachment):

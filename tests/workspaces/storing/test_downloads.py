@@ -86,14 +86,19 @@ def test_bytes_on_another_host_are_said_to_be_there(
 
 
 def test_a_storage_that_is_down_is_an_error_and_not_a_missing_file(
-    attachment: Attachment, monkeypatch: pytest.MonkeyPatch
+    attachment: Attachment,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ):
     def refuse(name: str, mode: str) -> None:
-        raise ConnectionError
+        raise ConnectionError("https://user:SECRET@bucket.example/")
 
     monkeypatch.setattr(storages[ALIAS], "open", refuse)
-    with pytest.raises(ConnectionError):
-        download(attachment)
+    response = download(attachment)
+    assert response.status_code == 503
+    assert b"try again later" in b"".join(response)
+    (record,) = (each for each in caplog.records if each.msg == "attachment.failed")
+    assert "SECRET" not in record.__dict__["error"]
 
 
 def staff(name: str, *permissions: str) -> User:

@@ -83,7 +83,7 @@ def test_tasks_come_to_what_was_promised_whatever_is_done_in_whatever_order(
     play: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     if not MINUTES:
-        play(examples=25, steps=40, same=True)
+        play(examples=18, steps=40, same=True)
         missing = [what for what in REACHED if not Market.seen[what]]
         assert not missing
         return
