@@ -9,12 +9,20 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from jobs.doctor import Finding, error, ok, probe, warning
+from jobs.probes import backlog
 from notify import rotation
 from notify.exceptions import EncryptionError
 from notify.models import WebhookEndpoint
+from notify.querysets import DELIVERY_TYPE
 
 LONG = dt.timedelta(days=7)
 """A rotation that has not come to its next step by then has been forgotten, or does not come to it."""
+
+
+backlog.mended_by(
+    DELIVERY_TYPE,
+    "manage.py webhook recover NAME --since 24h, for each endpoint that `webhook list` shows failing",
+)
 
 
 @probe("secrets")

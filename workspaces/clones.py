@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from jobs.enqueue import enqueue_many
 from notify import audit
-from workspaces import cloning, hosts, job_types, paths, remotes, unsaved
+from workspaces import cloning, hosts, job_types, ledger, paths, remotes, unsaved
 from workspaces.archiving import bundles
 from workspaces.cloning import Tell
 from workspaces.events import LogEvent
@@ -27,13 +27,14 @@ from workspaces.exceptions import (
     UnknownWorkspace,
     WorkspaceInUse,
 )
-from workspaces.models import Workspace, Worktree
+from workspaces.models import LedgerEntry, Workspace, Worktree
 from workspaces.readiness import check_ready
 from workspaces.repository import Repository, Stop
 from workspaces.upkeep.places import GONE
 
 __all__ = [
     "add_workspace",
+    "check_new",
     "check_ready",
     "find",
     "remove_workspace",
@@ -67,7 +68,7 @@ def request_workspace(
     ``owner`` is told what concerns it, also when it cannot be cloned; with None, every admin is. It is in the caller's
     transaction, and audited as ``actor``'s. Raises :class:`~workspaces.exceptions.InvalidName`, ``RefusedUrl`` and ``NameTaken``.
     """
-    _check(name, url)
+    check_new(name, url)
     with transaction.atomic():
         workspace = _insert(name, url, owner)
         audit.record(actor, "workspace.add", target=f"workspace:{name}")
@@ -92,7 +93,7 @@ def add_workspace(
     Raises :class:`~workspaces.exceptions.InvalidName`, ``RefusedUrl``, ``NameTaken``, ``RemoteBusy`` and ``GitError``;
     then nothing is left behind.
     """
-    _check(name, url)
+    check_new(name, url)
     with transaction.atomic(durable=True):
         workspace = _insert(name, url, owner)
     try:
@@ -106,16 +107,15 @@ def add_workspace(
     return workspace
 
 
-def _check(name: str, url: str) -> None:
+def check_new(name: str, url: str) -> None:
+    """Raise what :func:`add_workspace` would of the name and the URL, before anything is begun."""
     directory = paths.workspace_directory(name)
     remotes.parse(url)
     cloning.sweep()
     if Workspace.objects.filter(name=name).exists():
         raise NameTaken(f"there is a workspace {name!r} already; choose another name")
     if os.path.lexists(directory):
-        raise NameTaken(
-            f"{directory} is there, and no workspace has it: move it away, or choose another name"
-        )
+        raise cloning.taken_by_nobody(directory)
 
 
 def _insert(name: str, url: str, owner: AbstractBaseUser | None) -> Workspace:
@@ -139,9 +139,13 @@ def _insert(name: str, url: str, owner: AbstractBaseUser | None) -> Workspace:
 
 
 def remove_workspace(
-    workspace: Workspace, *, discard_work: bool = False, stop: Stop | None = None
+    workspace: Workspace,
+    *,
+    discard_work: bool = False,
+    actor: str = audit.SYSTEM,
+    stop: Stop | None = None,
 ) -> None:
-    """Remove the workspace, its worktrees, its archives and its clone.
+    """Remove the workspace, its worktrees, its archives and its clone; the ledger says of each worktree that ``actor`` did it.
 
     Refused while a worktree is held, and, unless ``discard_work``, while a worktree, a branch, an archive or what was put aside has
     work that is nowhere else: :class:`~workspaces.exceptions.WorkspaceInUse` names it. Also
@@ -168,7 +172,7 @@ def remove_workspace(
         if directory.is_dir():
             paths.disposable_mark(directory).touch()
         try:
-            _delete_rows(workspace)
+            _delete_rows(workspace, actor=actor)
         except BaseException:
             paths.disposable_mark(directory).unlink(missing_ok=True)
             raise
@@ -202,7 +206,7 @@ def _refuse_unsaved(
         )
 
 
-def _delete_rows(workspace: Workspace) -> None:
+def _delete_rows(workspace: Workspace, *, actor: str) -> None:
     with transaction.atomic(durable=True):
         # Locked, so that none can be acquired from here on.
         rows = list(Worktree.objects.filter(workspace=workspace).select_for_update())
@@ -210,5 +214,12 @@ def _delete_rows(workspace: Workspace) -> None:
         if held:
             raise WorkspaceInUse(
                 f"workspace {workspace.name}: {held[0]} is held by {held[0].held_by!r}; release it first"
+            )
+        for row in rows:
+            ledger.record(
+                LedgerEntry.Action.DISCARDED,
+                actor=actor,
+                worktree=row,
+                data={"reason": "its workspace was removed"},
             )
         workspace.delete()

@@ -57,7 +57,7 @@ def make(
     with _unfinished(workspace) as unfinished:
         if not _is_wanted(workspace):
             return False
-        if os.path.lexists(directory):
+        if is_made := os.path.lexists(directory):
             made = _interrupted(directory)
             branch = default_branches.follow(made, workspace.url, before="")
         else:
@@ -67,7 +67,8 @@ def make(
                 progress,
                 stop=lambda: progress.is_unwanted or (stop is not None and stop()),
             )
-        if not _hand_over(workspace, unfinished, directory, branch):
+        place = None if is_made else unfinished
+        if not _hand_over(workspace, place, directory, branch):
             return False
     paths.disposable_mark(directory).unlink(missing_ok=True)
     log.info(
@@ -152,21 +153,28 @@ def _interrupted(directory: Path) -> Repository:
     """The clone that was whole when it was interrupted; it has the mark until its row says that it is ready."""
     repository = Repository(directory)
     if not paths.disposable_mark(directory).exists() or not repository.path.is_dir():
-        raise NameTaken(
-            f"{directory} is there, and no workspace has it: move it away, or choose another name"
-        )
+        raise taken_by_nobody(directory)
     return repository
 
 
+def taken_by_nobody(directory: Path) -> NameTaken:
+    """What is raised where something that is no workspace's stands in the place of one."""
+    return NameTaken(
+        f"{directory} is there, and no workspace has it: move it away, or choose another name"
+    )
+
+
 def _hand_over(
-    workspace: Workspace, unfinished: Path, directory: Path, branch: str
+    workspace: Workspace, unfinished: Path | None, directory: Path, branch: str
 ) -> bool:
-    """Put it in its place, and say so in the row, which stays locked meanwhile; False where the row is gone."""
+    """Put it in its place, unless it is there, and say so in the row, which stays locked meanwhile; False where the row is gone."""
     with transaction.atomic():
         rows = Workspace.objects.filter(pk=workspace.pk, state=Workspace.State.CLONING)
         if rows.select_for_update().first() is None:
             return False
-        if not directory.exists():
+        if unfinished is not None:
+            if os.path.lexists(directory):
+                raise taken_by_nobody(directory)
             os.rename(unfinished, directory)
         rows.update(
             state=Workspace.State.READY,

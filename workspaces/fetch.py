@@ -30,12 +30,13 @@ from workspaces.fetching import (
 )
 from workspaces.fetching.fetch_rows import Candidate
 from workspaces.models import Workspace
-from workspaces.plumbing import stale_locks
+from workspaces.plumbing import presentable, stale_locks
 from workspaces.repository import Repository, Stop
 
 LOCK_WAIT = dt.timedelta(seconds=10)
 _SHORT_WAIT = dt.timedelta(seconds=1)
 
+_ASKS_REMOTE = frozenset({"fetch", "ls-remote"})
 _FAILURES = (
     GitError,
     CloneMissing,
@@ -61,7 +62,10 @@ class Fetched:
 
 @dataclass(kw_only=True, slots=True)
 class _Round:
-    """What fetches of one remote have in common. ``source`` is the first that worked, whose lock is held on."""
+    """What fetches of one remote have in common. ``source`` is the first that worked, whose lock is held on.
+
+    ``is_over``: the last one failed in a way that each will.
+    """
 
     timeout: dt.timedelta | None
     stop: Stop | None
@@ -69,6 +73,7 @@ class _Round:
     may_wait: bool
     source: Repository | None = None
     default_branch: str | None = None
+    is_over: bool = False
 
 
 def fetch_workspace(
@@ -124,7 +129,7 @@ def fetch_together(
                 busy = error
                 continue
             done.append(fetched)
-            if alone and fetched.failure in fetch_schedule.OF_THE_REMOTE:
+            if alone and fetched.failure and fetches.is_over:
                 done += [
                     _failed(other.workspace, fetched.failure, fetched.error)
                     for other in candidates[number + 1 :]
@@ -151,7 +156,11 @@ def _fetch_one(
     except GitStopped:
         raise
     except _FAILURES as error:
-        return _failed(workspace, classify(error), _said(error))
+        failure = classify(error)
+        # What cannot be told apart counts as the network's, and may be the clone's own trouble.
+        asked = isinstance(error, GitError) and error.verb in _ASKS_REMOTE
+        fetches.is_over = asked and failure in fetch_schedule.OF_THE_REMOTE
+        return _failed(workspace, failure, _said(error))
     if fetches.source is None:
         fetches.source = repository
         if default_branch != workspace.default_branch:
@@ -174,6 +183,7 @@ def _update(
     # Most have no worktrees, and nothing to compare.
     before = default_branches.branches_of(repository) & wanted if wanted else set()
     changed = _mended(workspace, repository, fetches)
+    repository.follow_url(workspace.url)
     if wanted:
         after = default_branches.branches_of(repository) & wanted
         fetch_outcomes.record_upstreams(workspace, gone=before - after, there=after)
@@ -236,7 +246,7 @@ def _claim_healing(workspace: Workspace) -> bool:
 
 
 def _failed(workspace: Workspace, failure: Failure, error: str) -> Fetched:
-    failures = fetch_outcomes.record_failure(workspace.pk, failure=failure, error=error)
+    failures = fetch_outcomes.record_failure(workspace, failure=failure, error=error)
     return Fetched(
         error=error,
         failure=failure,
@@ -246,5 +256,7 @@ def _failed(workspace: Workspace, failure: Failure, error: str) -> Fetched:
 
 def _said(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"{error.strerror or 'input/output error'}: {error.filename or 'the data directory'}"
+        # The name may be an agent's, of bytes that are no text.
+        where = presentable.value(str(error.filename or "the data directory"))
+        return f"{error.strerror or 'input/output error'}: {where}"
     return str(error)

@@ -40,6 +40,8 @@ class PrunePayload:
 class ArchivePayload:
     worktree_id: int
     actor: str
+    # See as_of(); "": however it is by then.
+    as_of: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,14 +119,24 @@ def prune(worktree: Worktree) -> NewJob:
 
 
 def archive(worktree: Worktree, *, actor: str) -> NewJob:
-    """The archiving and removal of the worktree, which ``actor`` asked for."""
+    """The archiving and removal of the worktree as it is now, which ``actor`` asked for."""
+    now = as_of(worktree)
     return _about(
         ARCHIVE,
         worktree.pk,
-        ArchivePayload(worktree_id=worktree.pk, actor=actor),
+        ArchivePayload(worktree_id=worktree.pk, actor=actor, as_of=now),
         host=worktree.workspace.host,
         priority=Priority.HIGH,
+        # Who asks again after somebody kept it is not put off with the job that has nothing to do any more.
+        suffix=f":{sha256(now.encode()).hexdigest()[:16]}",
     )
+
+
+def as_of(worktree: Worktree) -> str:
+    """What is another after the worktree was held, kept or restored."""
+    kept = worktree.kept_until
+    until = "" if kept is None else kept.isoformat()
+    return f"{worktree.fencing_no} {until} {worktree.created_at.isoformat()}"
 
 
 def clean_up(host: str) -> NewJob:
@@ -179,13 +191,14 @@ def _about(
     host: str,
     priority: Priority | None = None,
     run_at: dt.datetime | None = None,
+    suffix: str = "",
 ) -> NewJob:
     """A job about one row, there once at a time, for the host that has its disk."""
     return NewJob(
         type=type_name,
         payload=payload,
         ref_id=str(key),
-        unique_key=f"{type_name}:{key}",
+        unique_key=f"{type_name}:{key}{suffix}",
         queue=hosts.queue_of(host),
         priority=priority,
         run_at=run_at,

@@ -15,12 +15,11 @@ from jobs.enqueue import enqueue_many
 from notify import audit
 from workspaces import job_types, prune
 from workspaces.archiving import lookup
-from workspaces.exceptions import InvalidLease, WorktreeBusy
+from workspaces.exceptions import WorktreeBusy
+from workspaces.holding import leases
 from workspaces.models import Worktree
 
 KEEP_FOR = dt.timedelta(days=30)
-
-_LONGEST = dt.timedelta(days=3650)
 
 
 def keep(
@@ -31,10 +30,7 @@ def keep(
     Raises :class:`~workspaces.exceptions.UnknownWorktree`, ``WorktreeBusy`` where it is being pruned at this moment, and
     ``InvalidLease`` for a duration that is not above 0 and at most ten years.
     """
-    if not dt.timedelta(0) < duration <= _LONGEST:
-        raise InvalidLease(
-            f"keeping for {duration}: it must be longer than nothing and at most {_LONGEST.days} days"
-        )
+    leases.check_duration("keeping for", duration)
     until = Greatest("kept_until", Now() + duration)
     return _change(
         worktree_id,
@@ -61,7 +57,7 @@ def unpin(worktree_id: int, *, actor: str) -> Worktree:
 def archive_now(worktree_id: int, *, actor: str) -> Worktree:
     """Have a worktree that nobody holds archived and removed by a worker of its host; return its row.
 
-    Raises :class:`~workspaces.exceptions.UnknownWorktree`, and ``WorktreeError`` where it is held, pinned or being worked on.
+    It is not where somebody acquires, keeps or pins it before. Raises :class:`~workspaces.exceptions.UnknownWorktree`, and ``WorktreeError`` where it is held, pinned or being worked on.
     """
     with transaction.atomic():
         worktree = _find(worktree_id)

@@ -14,6 +14,7 @@
     workspaces/<name>/disposable         present: may be deleted where no row has the name
     archives/<name>/<id>.bundle          archives that are too large for the clone
     attachments/<xx>/<uuid>              attachments' bytes
+    attachments/database                 whose they are
     fetches/<host>-<n>                   locked by who fetches from the remote host
 """
 

@@ -115,9 +115,9 @@ def _longest_wait() -> dt.timedelta:
 @probe("disks")
 def disks() -> Iterator[Finding]:
     """Each host's data directory is the right one, has room, and has nothing that nobody knows."""
-    found = [
-        finding for row in WorkspaceHost.objects.all() for finding in _of_host(row)
-    ]
+    # Of one that has no workspace any more nothing is looked at again.
+    rows = WorkspaceHost.objects.filter(host__in=Workspace.objects.values("host"))
+    found = [finding for row in rows for finding in _of_host(row)]
     yield from found
     here = _room_here()
     if here is not None:

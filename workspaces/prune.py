@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from notify import audit
-from workspaces import hosts, paths
+from workspaces import hosts, job_types, paths, transactions
 from workspaces.archiving import lookup, restoring
 from workspaces.exceptions import (
     ArchiveError,
@@ -28,7 +28,7 @@ from workspaces.exceptions import (
 from workspaces.holding import activity, checkouts
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.pruning import prune_report, trash
-from workspaces.pruning.clearing import Clearing
+from workspaces.pruning.clearing import Cleared, Clearing
 from workspaces.querysets import WorktreeQuerySet
 from workspaces.repository import Repository, Stop
 
@@ -62,8 +62,9 @@ def prune_worktree(worktree_id: int, *, stop: Stop | None = None) -> Outcome:
 
     Also puts right what an interrupted creation or removal has left. Raises
     :class:`~workspaces.exceptions.RepositoryBusy`, ``WrongHost``, ``CloneMissing``, ``GitError``
-    and OSError; then it stays as it was, or is finished by the next attempt.
+    and OSError; then it stays as it was, or is finished by the next attempt. Raises RuntimeError in a transaction.
     """
+    transactions.refuse("prune_worktree()")
     worktree = _find(worktree_id)
     if worktree is None:
         return Outcome.NOT_DUE
@@ -91,19 +92,21 @@ def prune_worktree(worktree_id: int, *, stop: Stop | None = None) -> Outcome:
         if not _claim(due(), worktree):
             mend(repository, worktree, path)
             return Outcome.NOT_DUE
-        kept = _remove(clearing)
-        return Outcome.BLOCKED if kept else Outcome.PRUNED
+        removed = _remove(clearing)
+        return Outcome.PRUNED if isinstance(removed, Cleared) else Outcome.BLOCKED
 
 
 def archive_worktree(
-    worktree_id: int, *, actor: str, stop: Stop | None = None
+    worktree_id: int, *, actor: str, as_of: str = "", stop: Stop | None = None
 ) -> WorktreeArchive | None:
     """Archive and remove a worktree that nobody holds now, however short a time it has been idle; return its archive.
 
-    None: nothing was left of it to archive. Raises :class:`~workspaces.exceptions.UnknownWorktree`, ``WorktreeError`` where it is
-    held, pinned or being worked on, what :func:`prune_worktree` raises, and what keeps it: ``ArchiveError``,
+    With ``as_of``, only where :func:`workspaces.job_types.as_of` still says the same of it.
+    None: nothing was left of it to archive; archives of its life before a restoration stay. Raises :class:`~workspaces.exceptions.UnknownWorktree`, ``WorktreeError`` where it is
+    held, pinned, being worked on or not as it was, what :func:`prune_worktree` raises, and what keeps it: ``ArchiveError``,
     ``ConfigTampered`` and ``OutsideDataDirectory``.
     """
+    transactions.refuse("archive_worktree()")
     worktree = _find(worktree_id)
     if worktree is None:
         raise lookup.unknown(worktree_id)
@@ -111,7 +114,8 @@ def archive_worktree(
     path = paths.own_worktree_path(worktree)
     repository = Repository(paths.own_directory(worktree.workspace))
     with repository.locked(wait=settings.ACW_GIT_TIMEOUT, stop=stop):
-        if not _claim(Worktree.objects.archivable(), worktree):
+        while not _claim(_as_asked(worktree_id, as_of), worktree):
+            # What kept it may be over by now, and then nothing is refused: it is to be claimed all the same.
             refuse(_find(worktree_id), worktree_id)
         clearing = Clearing(
             repository=repository,
@@ -121,9 +125,23 @@ def archive_worktree(
             actor=actor,
             stop=stop,
         )
-        if kept := _remove(clearing):
-            raise kept
-    return WorktreeArchive.objects.filter(worktree_id=worktree_id).first()
+        removed = _remove(clearing)
+    if isinstance(removed, Cleared):
+        return removed.archive
+    raise removed
+
+
+def _as_asked(worktree_id: int, as_of: str) -> WorktreeQuerySet:
+    """Those that may be archived; raises WorktreeError where this one was used, kept or restored since somebody asked for it."""
+    rows = Worktree.objects.archivable()
+    now = _find(worktree_id) if as_of else None
+    if now is None:
+        return rows
+    if job_types.as_of(now) != as_of:
+        raise WorktreeError(
+            f"{now} was used, kept or restored since that was asked for; ask again"
+        )
+    return rows.filter(fencing_no=now.fencing_no, kept_until=now.kept_until)
 
 
 def refuse(worktree: Worktree | None, worktree_id: int) -> None:
@@ -211,7 +229,7 @@ def _give_back(worktree: Worktree) -> None:
     )
 
 
-def _remove(clearing: Clearing) -> Exception | None:
+def _remove(clearing: Clearing) -> Cleared | Exception:
     """Archive and remove what was claimed; or leave it in its place, report why, and return that."""
     worktree = clearing.worktree
     try:
@@ -230,7 +248,7 @@ def _remove(clearing: Clearing) -> Exception | None:
         prune_report.not_deleted(worktree, cleared, error)
         return error
     prune_report.pruned(worktree, cleared, actor=clearing.actor)
-    return None
+    return cleared
 
 
 def sweep(repository: Repository, workspace_id: int) -> None:

@@ -84,6 +84,7 @@ class Repository:
         """Make it, empty, with this remote. Bare: every branch is free to be a worktree's."""
         git.run(["init", "--quiet", "--bare", "--template=", "--", str(self.path)])
         self._control.ensure()
+        self._control.note_origin(url)
         for key, value in {
             "remote.origin.url": url,
             "remote.origin.fetch": REFSPEC,
@@ -118,6 +119,19 @@ class Repository:
             url, timeout=timeout, stop=stop, progress=progress, refetch=refetch
         )
         return publish(self._control, self.path, stop=stop)
+
+    def follow_url(self, url: str) -> None:
+        """Have the clone's ``origin``, where agents push to, be ``url`` too, unless an agent has made it something else.
+
+        The caller has the lock for fetches. Raises :class:`~workspaces.exceptions.GitError`.
+        """
+        before = self._control.origin()
+        if before == url:
+            return
+        listed = ["config", "--null", "--get-all", "remote.origin.url"]
+        if before and self.run(listed, accept=(0, 1)).stdout == f"{before}\0".encode():
+            self.run(["config", "--", "remote.origin.url", url])
+        self._control.note_origin(url)
 
     def take_from(
         self, other: Repository, *, timeout: dt.timedelta | None, stop: Stop | None
@@ -174,10 +188,12 @@ class Repository:
             return False
         return self.remote_branch(branch) is not None
 
-    def check_branch(self, branch: str) -> None:
+    def check_branch(self, branch: object) -> None:
         """Raise :class:`~workspaces.exceptions.InvalidName` where no branch can have the name."""
         reason = ""
-        if branch.startswith("-") or branch == "HEAD":
+        if not isinstance(branch, str):
+            reason = "it is no text"
+        elif branch.startswith("-") or branch == "HEAD":
             reason = "it would be taken for something else"
         elif not branch.isprintable() or len(branch) > 200:
             reason = "it has control characters, or more than 200 characters"

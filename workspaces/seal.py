@@ -20,6 +20,7 @@ from notify.recipients import owner_or_admins
 from workspaces import hosts, paths, topics
 from workspaces.events import LogEvent
 from workspaces.exceptions import ConfigTampered
+from workspaces.failures import Failure
 from workspaces.models import Workspace
 from workspaces.plumbing import planted as planted_keys
 from workspaces.plumbing.planted import Planted
@@ -28,18 +29,25 @@ from workspaces.repository import Repository
 log = logging.getLogger(__name__)
 
 _NAMED = 5
+# Where git took too long, it may have waited for a pipe; as long as that is not over, it is looked for.
+_WAITED = frozenset({Failure.TIMEOUT, Failure.CONFIG_TAMPERED})
 
 Entry = Mapping[str, str]
 """An entry of ``Workspace.approved_config`` and ``tampered_config``: where, key, value as it may be shown, digest."""
 
 
-def planted(repository: Repository, approved: Sequence[Entry]) -> list[Planted]:
+def planted(workspace: Workspace, repository: Repository) -> list[Planted]:
     """What the clone's configuration has that could run a command or lead git elsewhere, and is not approved."""
-    found = planted_keys.look(repository.path)
+    found = _look(workspace, repository)
     if not found:
         return []
-    known = {(entry["where"], entry["digest"]) for entry in approved}
+    known = {(entry["where"], entry["digest"]) for entry in workspace.approved_config}
     return [one for one in found if (one.where, one.digest) not in known or not one.key]
+
+
+def _look(workspace: Workspace, repository: Repository) -> list[Planted]:
+    at_objects = workspace.fetch_problem in _WAITED
+    return planted_keys.look(repository.path, at_objects=at_objects)
 
 
 def check(workspace: Workspace, repository: Repository) -> None:
@@ -48,7 +56,7 @@ def check(workspace: Workspace, repository: Repository) -> None:
     Where all is well again, that is recorded and told. Call it before whatever has git read the clone's own
     configuration, outside transactions that may be rolled back.
     """
-    found = planted(repository, workspace.approved_config)
+    found = planted(workspace, repository)
     if not found and workspace.tampered_since is None:
         return
     # It may have been approved since the row was read.
@@ -73,7 +81,7 @@ def approve(
     repository = Repository(paths.own_directory(workspace))
     with transaction.atomic():
         row = Workspace.objects.select_for_update(of=("self",)).get(pk=workspace.pk)
-        found = planted_keys.look(repository.path)
+        found = _look(row, repository)
         files = [one for one in found if not one.key]
         if files:
             raise ConfigTampered(
@@ -110,7 +118,7 @@ def _recorded(workspace_id: int, repository: Repository) -> list[Planted]:
         )
         if row is None:
             return []
-        found = planted(repository, row.approved_config)
+        found = planted(row, repository)
         entries = [one.as_data() for one in found]
         grown = [one for one in entries if one not in row.tampered_config]
         if entries == row.tampered_config:

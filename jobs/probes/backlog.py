@@ -25,6 +25,8 @@ _GROUPS_SHOWN = 5
 _LONG_SHOWN = 5
 _COUNTED = 10_000
 
+_own_verbs: dict[str, str] = {}
+
 
 @probe("lag")
 def lag() -> Iterator[Finding]:
@@ -139,6 +141,11 @@ def _left_over(status: Status, age: dt.timedelta) -> int:
     ].count()
 
 
+def mended_by(job_type: str, verbs: str) -> None:
+    """Have ``dead`` advise ``verbs`` for this type instead of `jobs retry`: its app has better ones."""
+    _own_verbs[job_type] = verbs
+
+
 @probe("dead")
 def dead() -> Iterator[Finding]:
     """What has died in the last day, by type and error."""
@@ -151,7 +158,8 @@ def dead() -> Iterator[Finding]:
         )
         return
     for group in groups:
+        again = f"manage.py jobs retry --all --type {group.type}"
         yield warning(
             f"{group.count:,} jobs of type {group.type} died in the last {duration(RECENT)}: {group.error}",
-            advice=f"Mend the cause, then: manage.py jobs retry --all --type {group.type}",
+            advice=f"Mend the cause, then: {_own_verbs.get(group.type, again)}",
         )

@@ -8,8 +8,11 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from jobs.doctor import Level, probe_names
+from jobs.probes import backlog
 from notify import probes, rotation
 from notify.models import WebhookEndpoint
+from notify.querysets import DELIVERY_TYPE
+from tests.jobs.factories import JobFactory
 from tests.notify.factories import EndpointFactory
 
 pytestmark = pytest.mark.django_db
@@ -18,6 +21,13 @@ NEW_SECRET = "the-next-secret-0123456789abcdef"
 
 def test_doctor_asks():
     assert "secrets" in probe_names()
+
+
+def test_dead_deliveries_are_sent_again_by_the_verb_that_keeps_their_pace():
+    JobFactory(dead=True, type=DELIVERY_TYPE, last_error="HTTP 500")
+    [finding] = backlog.dead()
+    assert "manage.py webhook recover NAME --since 24h" in finding.advice
+    assert "jobs retry" not in finding.advice
 
 
 def test_secrets_that_can_be_read_are_well():

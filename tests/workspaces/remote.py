@@ -92,6 +92,7 @@ class Cloned:
         shutil.copytree(first.control, there.control)
         config = there.path / "config"
         config.write_text(config.read_text().replace(self._url, workspace.url))
+        (there.control / "origin").write_text(workspace.url)
         return self._branch
 
 

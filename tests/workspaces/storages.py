@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from workspaces.models import Attachment
+from workspaces.storing.ownership import MARK
 from workspaces.storing.storage import ALIAS, attachment_storage
 
 MEMORY = "django.core.files.storage.InMemoryStorage"
@@ -32,13 +33,13 @@ def any_storage(request: pytest.FixtureRequest, settings: Settings) -> str:
 
 
 def stored(directory: str = "") -> set[str]:
-    """The names of all files."""
+    """The names of all files but the storage's mark."""
     try:
         directories, files = attachment_storage().listdir(directory)
     except FileNotFoundError:
         return set()
     prefix = f"{directory}/" if directory else ""
-    found = {prefix + name for name in files}
+    found = {prefix + name for name in files} - {MARK}
     return found.union(*(stored(prefix + name) for name in directories))
 
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from django.core.files.base import ContentFile
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import storages
 from django.db import connection, transaction
 from django.utils import timezone
@@ -155,13 +156,22 @@ def test_a_transaction_that_is_rolled_back_leaves_no_row_and_bytes_for_the_sweep
     assert len(stored()) == 1
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("name", "../x"), ("content_type", "text/html\r\nX: y")]
-)
-def test_what_is_refused_is_named_and_not_stored(field: str, value: str):
-    arguments = {"name": "a", "content_type": "text/plain", field: value}
-    with pytest.raises(AttachmentError, match=f"^{field}: "):
-        attachments.attach(ConversationFactory(), content=b"x", **arguments)
+def test_what_is_refused_is_named_and_not_stored():
+    conversation = ConversationFactory()
+    fine = {"name": "a", "content_type": "text/plain", "content": b"x"}
+    wrong: list[tuple[str, object]] = [
+        ("name", "../x"),
+        ("name", None),
+        ("content_type", "text/html\r\nX: y"),
+        ("content_type", None),
+        ("content", "text"),
+        ("content", io.BytesIO(b"x")),
+        ("content", File(io.StringIO("text"))),
+    ]
+    for field, value in wrong:
+        arguments: dict[str, Any] = {**fine, field: value}
+        with pytest.raises(AttachmentError, match=f"^{field}: "):
+            attachments.attach(conversation, **arguments)
     assert stored() == set()
 
 

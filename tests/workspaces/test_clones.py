@@ -101,7 +101,7 @@ def test_a_name_is_given_once(workspace: Workspace, remote: Remote):
 def test_a_name_that_is_taken_meanwhile_is_refused(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(clones, "_check", lambda *_: WorkspaceFactory(name="demo"))
+    monkeypatch.setattr(clones, "check_new", lambda *_: WorkspaceFactory(name="demo"))
     with pytest.raises(NameTaken, match="added meanwhile"):
         clones.add_workspace("demo", remote.url)
 

@@ -4,6 +4,7 @@ import datetime as dt
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -153,6 +154,36 @@ def test_something_else_in_its_place_is_not_overwritten(remote: Remote):
         cloning.make(workspace)
     assert precious.exists()
     assert on_disk() == ["demo"]
+
+
+@pytest.mark.django_db
+def test_nor_is_what_is_put_there_while_it_is_cloned(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    workspace = requested(remote)
+    place = paths.workspace_directory("demo")
+    make = cloning._clone
+
+    def put(kind: str) -> None:
+        if kind == "link":
+            place.symlink_to("/nowhere")
+        else:
+            place.mkdir()
+
+    for kind in ("link", "directory"):
+
+        def meanwhile(*arguments: Any, kind: str = kind, **more: Any) -> str:
+            put(kind)
+            return make(*arguments, **more)
+
+        monkeypatch.setattr(cloning, "_clone", meanwhile)
+        with pytest.raises(NameTaken, match="no workspace has it"):
+            cloning.make(workspace)
+        assert on_disk() == ["demo"]
+        assert Workspace.objects.get().state == "cloning"
+        if kind == "link":
+            place.unlink()
+    place.rmdir()
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -118,6 +119,26 @@ def test_another_fetch_at_the_same_time_is_no_failure(
     assert workspace.failing_since is None
 
 
+def test_where_the_disk_fails_at_a_name_that_is_no_text_it_is_recorded(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(errno.EIO, "Input/output error", "/clone/\udcff")
+
+    monkeypatch.setattr(Repository, "fetch", fail)
+    assert fetch_workspace(workspace).failure == "corrupt"
+    workspace.refresh_from_db()
+    assert workspace.last_fetch_error.startswith("Input/output error: /clone/")
+
+
+def test_another_remote_is_agents_origin_too(workspace: Workspace, remote: Remote):
+    Workspace.objects.update(url=str(remote.path))
+    workspace.refresh_from_db()
+    fetch_workspace(workspace)
+    origin = git("remote", "get-url", "origin", cwd=Path(workspace.path))
+    assert origin == str(remote.path)
+
+
 def test_being_stopped_is_no_failure(workspace: Workspace):
     with pytest.raises(GitStopped):
         fetch_workspace(workspace, stop=lambda: True)
@@ -210,6 +231,25 @@ def test_what_was_planted_is_told_by_the_seal_and_nothing_is_fetched(
     assert told("workspace.sync_recovered") == []
 
 
+def test_a_pipe_in_the_place_of_an_object_is_waited_for_once_and_then_named(
+    workspace: Workspace, repository: Repository, remote: Remote
+):
+    new = remote.push("new")
+    pipe = repository.path / "objects" / new[:2] / new[2:]
+    pipe.parent.mkdir(exist_ok=True)
+    os.mkfifo(pipe)
+    waited = fetch_workspace(workspace, timeout=dt.timedelta(seconds=0.3))
+    assert waited.failure == "timeout"
+    for _ in range(2):
+        workspace.refresh_from_db()
+        named = fetch_workspace(workspace)
+        assert named.failure == "config_tampered"
+        assert f"objects/{new[:2]}/{new[2:]} in" in named.error
+    pipe.unlink()
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+
+
 def test_a_worktree_shows_that_its_branch_is_gone_from_the_remote_and_is_back(
     workspace: Workspace, remote: Remote
 ):
@@ -290,6 +330,19 @@ def test_a_clone_that_fails_is_alone_with_that(
     assert heads([siblings[1], siblings[3]]) == [new] * 2
     failing = Workspace.objects.failing().values_list("name", flat=True)
     assert list(failing) == ["a", "c"]
+
+
+def test_what_git_says_of_a_clone_alone_is_not_the_remotes_failure(
+    siblings: list[Candidate], remote: Remote, counted: Counted
+):
+    # Left by an agent's git that was killed; nothing says that it isn't the network.
+    lock = Path(siblings[0].workspace.path, "refs/remotes/origin/topic/x.lock")
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    remote.push("new", branch="topic")
+    fetched = fetch_together(siblings)
+    assert [one.failure for one in fetched] == [Failure.NETWORK, None, None, None]
+    assert counted.contacts == 2
 
 
 def test_one_that_is_being_fetched_keeps_nobody_waiting(

@@ -13,7 +13,7 @@ from jobs.models import Job
 from notify.models import AuditEntry
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
-from workspaces import keeping, prune
+from workspaces import job_types, keeping, prune
 from workspaces.exceptions import (
     InvalidLease,
     UnknownWorktree,
@@ -79,9 +79,9 @@ def test_keeping_never_shortens(warned: Worktree):
 def test_what_cannot_be_kept_is_refused(warned: Worktree):
     with pytest.raises(UnknownWorktree):
         keeping.keep(warned.pk + 1, actor="ada")
-    for duration in (dt.timedelta(0), dt.timedelta(days=4000)):
-        with pytest.raises(InvalidLease):
-            keeping.keep(warned.pk, actor="ada", duration=duration)
+    for duration in (dt.timedelta(0), dt.timedelta(days=4000), 30):
+        with pytest.raises(InvalidLease, match=r"^keeping for "):
+            keeping.keep(warned.pk, actor="ada", duration=duration)  # type: ignore[arg-type] # who has no mypy
     Worktree.objects.update(state=Worktree.State.PRUNING)
     with pytest.raises(WorktreeBusy, match="being pruned"):
         keeping.pin(warned.pk, actor="ada")
@@ -93,7 +93,8 @@ def test_archiving_now_is_a_job_of_its_host_once(warned: Worktree):
         keeping.archive_now(warned.pk, actor="ada")
     (job,) = Job.objects.all()
     assert (job.type, job.queue) == ("worktree.archive", "host:test-host")
-    assert job.payload == {"worktree_id": warned.pk, "actor": "ada"}
+    as_of = job_types.as_of(Worktree.objects.get())
+    assert job.payload == {"worktree_id": warned.pk, "actor": "ada", "as_of": as_of}
     assert AuditEntry.objects.filter(action="worktree.archive").count() == 2
 
 

@@ -101,6 +101,9 @@ def test_a_host_whose_reconciliation_has_stopped_is_named_with_the_reason():
         host="far", stopped_at=long_ago(), stopped_reason="the disk is away"
     )
     (finding,) = probes.disks()
+    assert finding.level is Level.OK  # nothing is there any more
+    WorkspaceFactory(host="far")
+    (finding,) = probes.disks()
     assert finding.level is Level.ERROR
     assert finding.message.startswith("far:")
     assert finding.message.endswith("the disk is away")
@@ -109,6 +112,7 @@ def test_a_host_whose_reconciliation_has_stopped_is_named_with_the_reason():
 def test_what_was_put_aside_or_is_nobodys_is_named():
     found = {"aside": {"shop": 2}, "unknown": ["odd"], "failed": ["shop: busy"]}
     WorkspaceHost.objects.create(host="far", found=found)
+    WorkspaceFactory(host="far")
     messages = [finding.message for finding in probes.disks()]
     assert messages == [
         "far: something was put aside in shop (2)",
@@ -123,5 +127,7 @@ def test_a_disk_that_is_nearly_full_is_named_here_and_elsewhere(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(100, 96, 4))
     WorkspaceHost.objects.create(host="far", disk_total=100, disk_free=5)
     WorkspaceHost.objects.create(host="full", disk_total=100, disk_free=1)
+    for host in ("far", "full"):
+        WorkspaceFactory(host=host)
     named = [finding.message.partition(":")[0] for finding in probes.disks()]
     assert named == ["full", HOST]

@@ -281,6 +281,35 @@ def test_one_can_be_archived_at_once_by_whoever_asks(worktree: Worktree):
     assert not Worktree.objects.exists()
 
 
+def test_one_that_is_let_go_of_while_it_is_asked_for_is_claimed_before_it_is_removed(
+    workspace: Workspace, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    """Unclaimed, it would be anybody's to acquire while its directory is away."""
+    holds.acquire(workspace, branch="acw/work", holder="agent")
+    refuse = prune.refuse
+
+    def let_go(found: Worktree | None, worktree_id: int) -> None:
+        holds.release(worktree_id)
+        refuse(prune._find(worktree_id), worktree_id)
+
+    monkeypatch.setattr(prune, "refuse", let_go)
+    assert archive_worktree(worktree.pk, actor="ada") is not None
+    assert not Worktree.objects.filter(pk=worktree.pk).exists()
+    assert LedgerEntry.objects.get().action == LedgerEntry.Action.PRUNED
+
+
+def test_of_one_that_nothing_is_left_of_no_archive_of_an_earlier_life_is_named(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    assert archive_worktree(worktree.pk, actor="ada") is not None
+    restoring.restore(worktree.pk, actor="ada")
+    admin = worktrees.registration(repository, path)
+    assert admin
+    shutil.rmtree(admin)
+    shutil.rmtree(path)
+    assert archive_worktree(worktree.pk, actor="ada") is None
+
+
 @pytest.mark.parametrize("how", ["held", "pinned", "too large"])
 def test_what_keeps_it_is_said_to_whoever_asks(
     worktree: Worktree, settings: Settings, how: str

@@ -71,6 +71,60 @@ def test_a_branch_may_make_way_for_one_below_or_above_it(
     assert repository.remote_branch(new) is not None
 
 
+def test_branches_below_head_are_left_out_and_keep_no_other_from_coming(
+    repository: Repository, remote: Remote, tmp_path: Path
+):
+    git("update-ref", "refs/heads/HEAD/x", "main", cwd=remote.path)
+    new = remote.push("new")
+    assert repository.fetch(remote.url, timeout=None, stop=None) == 1
+    assert repository.fetch(remote.url, timeout=None, stop=None) == 0
+    another = Repository(tmp_path / "another")
+    another.directory.mkdir()
+    another.create(remote.url)
+    another.fetch(remote.url, timeout=None, stop=None)
+    assert another.find_default_branch(remote.url) == "main"
+    for clone in (repository, another):
+        assert clone.remote_branch("main") == new
+        assert clone.remote_branch("HEAD/x") is None
+
+
+def test_what_a_loss_of_power_leaves_of_a_reference_is_mended_by_the_next_fetch(
+    repository: Repository, remote: Remote
+):
+    reference = repository.path / "refs/remotes/origin/main"
+    log = repository.path / "logs/refs/remotes/origin/main"
+    for what in ("loose", "packed"):
+        if what == "packed":
+            git("pack-refs", "--all", cwd=repository.path)
+        new = remote.push(what)
+        repository.fetch(remote.url, timeout=None, stop=None)
+        for left in (b"", b"\0" * 41, new[:20].encode()):
+            reference.write_bytes(left)
+            log.write_bytes(b"\0" * len(left))
+            assert repository.remote_branch("main") != new
+            assert repository.fetch(remote.url, timeout=None, stop=None) == 1
+            assert repository.remote_branch("main") == new
+            assert git("rev-parse", "origin/main", cwd=repository.path) == new
+
+
+def test_agents_push_to_another_remote_too_unless_they_have_chosen_one(
+    repository: Repository, remote: Remote
+):
+    def origin() -> str:
+        return git("remote", "get-url", "origin", cwd=repository.path)
+
+    repository.follow_url("https://git.example/a")
+    assert origin() == "https://git.example/a"
+    # What it was is known to a control directory that is made anew.
+    (repository.control / "config").unlink()
+    repository.fetch(remote.url, timeout=None, stop=None)
+    repository.follow_url("https://git.example/b")
+    assert origin() == "https://git.example/b"
+    git("remote", "set-url", "origin", "git@git.example:mine", cwd=repository.path)
+    repository.follow_url("https://git.example/c")
+    assert origin() == "git@git.example:mine"
+
+
 def test_a_fetch_never_touches_what_agents_have(
     repository: Repository, worktree: Worktree, remote: Remote
 ):

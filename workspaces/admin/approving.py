@@ -119,7 +119,7 @@ class ApprovedAdmin(VerbAdmin[Workspace]):
 
 def _found(workspace: Workspace) -> list[Any]:
     repository = Repository(paths.own_directory(workspace))
-    return list(seal.planted(repository, workspace.approved_config))
+    return list(seal.planted(workspace, repository))
 
 
 def _digest(found: list[dict[str, str]]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -18,12 +17,11 @@ from jobs.markup import NOTHING, badge
 from jobs.models import Job
 from jobs.pagination import CappedPaginator
 from workspaces import actions, job_types
-from workspaces.admin import acting, filters, pieces
+from workspaces.admin import acting, filters, pieces, searching
 from workspaces.admin.listing import OfWorkspace
 from workspaces.archiving import lookup
 from workspaces.models import Worktree, WorktreeArchive
 
-_LARGEST_ID = 2**63 - 1
 _BADGES = {"writing": "running", "verified": "completed"}
 """The states of jobs whose colours go with an archive's."""
 
@@ -127,18 +125,17 @@ class WorktreeArchiveAdmin(OfWorkspace[WorktreeArchive]):
         queryset: QuerySet[WorktreeArchive],
         search_term: str,
     ) -> tuple[QuerySet[WorktreeArchive], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        wanted = (
-            Q(branch__icontains=term)
-            | Q(last_held_by__icontains=term)
-            | Q(workspace__name__icontains=term)
+        found = searching.found(
+            queryset,
+            search_term,
+            ids=("pk", "worktree_id"),
+            texts=(
+                "branch__icontains",
+                "last_held_by__icontains",
+                "workspace__name__icontains",
+            ),
         )
-        with suppress(ValueError):  # no number, so it can only be a name
-            if 0 < int(term) <= _LARGEST_ID:
-                wanted = Q(pk=int(term)) | Q(worktree_id=int(term))
-        return queryset.filter(wanted), False
+        return found, False
 
     @admin.display(description="worktree")
     def worktree_cell(self, archive: Any) -> SafeString | str:

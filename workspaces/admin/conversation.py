@@ -7,9 +7,11 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from jobs.markup import NOTHING
 from jobs.pagination import CappedPaginator
 from workspaces import actions
 from workspaces.admin import pieces
@@ -17,11 +19,26 @@ from workspaces.admin.attachments import bytes_cell, download_link
 from workspaces.models import Attachment, Conversation
 from workspaces.querysets import ConversationQuerySet
 
+SHOWN = 50
+"""So many attachments are on the page of their conversation; all are in their list."""
+
+
+class NewestFormSet(BaseInlineFormSet):  # type: ignore[type-arg] # not generic when it runs
+    """What is shown is bounded; what comes back is looked for among all, since more may have been uploaded meanwhile."""
+
+    def get_queryset(self) -> QuerySet[Attachment]:
+        if not hasattr(self, "_newest"):
+            rows = super().get_queryset()
+            self._newest = rows if self.is_bound else rows[:SHOWN]
+        return self._newest
+
 
 class AttachmentInline(admin.TabularInline[Attachment, Conversation]):
-    """What the conversation has; attachments are added on a page of their own."""
+    """What the conversation has, newest first; attachments are added on a page of their own."""
 
     model = Attachment
+    formset = NewestFormSet
+    ordering = ["-id"]
     fields = ["name_cell", "readable_size", "content_type", "created_at", "download"]
     readonly_fields = ["name_cell", "readable_size", "download"]
     extra = 0
@@ -64,8 +81,15 @@ class ConversationAdmin(admin.ModelAdmin[Conversation]):
     list_select_related = ["owner", "worktree"]
     search_fields = ["=id", "title", "=owner__username"]
     autocomplete_fields = ["owner", "worktree"]
-    fields = ["title", "owner", "worktree", "created_at", "deleted_at"]
-    readonly_fields = ["created_at", "deleted_at"]
+    fields = [
+        "title",
+        "owner",
+        "worktree",
+        "created_at",
+        "deleted_at",
+        "all_attachments",
+    ]
+    readonly_fields = ["created_at", "deleted_at", "all_attachments"]
     inlines = [AttachmentInline]
     actions = ["delete_softly", "undelete"]
     paginator = CappedPaginator
@@ -90,6 +114,16 @@ class ConversationAdmin(admin.ModelAdmin[Conversation]):
     ) -> bool:
         return False
 
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Conversation,
+        form: ModelForm[Conversation],
+        change: bool,
+    ) -> None:
+        # Only what was edited: it may have been deleted or brought back since it was read.
+        obj.save(update_fields=form.changed_data if change else None)
+
     def has_delete_softly_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("workspaces.delete_conversation")
 
@@ -97,6 +131,20 @@ class ConversationAdmin(admin.ModelAdmin[Conversation]):
     def attachment_count(self, conversation: Any) -> int:
         count: int = conversation.attachment_count
         return count
+
+    @admin.display(description="attachments")
+    def all_attachments(self, conversation: Any) -> SafeString | str:
+        if conversation.pk is None:
+            return NOTHING
+        count: int = conversation.attachment_count
+        text = (
+            f"{count:,}, of which the newest {SHOWN} are below"
+            if count > SHOWN
+            else f"{count}"
+        )
+        return pieces.listed(
+            "workspaces_attachment", text, conversation__id__exact=conversation.pk
+        )
 
     @admin.action(
         description="Delete, with attachments after the retention",

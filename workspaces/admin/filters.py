@@ -26,7 +26,14 @@ class HostFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return queryset.filter(**{self.lookup: value}) if value else queryset
+        if not value:
+            return queryset
+        # What cannot be printed is no host's name, and not all of it could be asked for.
+        return (
+            queryset.filter(**{self.lookup: value})
+            if value.isprintable()
+            else queryset.none()
+        )
 
 
 class OwnHostFilter(HostFilter):

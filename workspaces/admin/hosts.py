@@ -20,7 +20,7 @@ from workspaces.models import WorkspaceHost
 
 _WAITING = {
     "aside": "put aside",
-    "unknown": "of no workspace",
+    "unknown": "unknown",
     "failed": "not mended",
 }
 """What the last pass found that waits for somebody, in words."""
@@ -98,7 +98,7 @@ class WorkspaceHostAdmin(VerbAdmin[WorkspaceHost]):
             f" {pieces.shown(row.host)}: manage.py workspace reconcile --force"
         )
 
-    @admin.display(description="room, when last looked at")
+    @admin.display(description="room, by the last pass")
     def room(self, row: WorkspaceHost) -> str:
         if row.disk_free is None or not row.disk_total:
             return NOTHING
@@ -148,5 +148,5 @@ def _list(names: Iterable[str]) -> SafeString | str:
     if not lines:
         return NOTHING
     return format_html(
-        "<ul>{}</ul>", format_html_join("", "<li>{}</li>", lines)
+        '<ul class="names">{}</ul>', format_html_join("", "<li>{}</li>", lines)
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
@@ -15,10 +14,9 @@ from jobs.admin_verbs import VerbAdmin
 from jobs.display import payload_text
 from jobs.markup import NOTHING, badge, block, cut
 from jobs.pagination import COUNTED, CappedPaginator
-from workspaces.admin import filters, pieces
+from workspaces.admin import filters, pieces, searching
 from workspaces.models import LedgerEntry, WorktreeArchive
 
-_LARGEST_ID = 2**63 - 1
 _BADGES = {"quarantined": "failed", "discarded": "failed", "restored": "completed"}
 """The states of jobs whose colours go with what was done."""
 
@@ -79,14 +77,13 @@ class LedgerEntryAdmin(VerbAdmin[LedgerEntry]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LedgerEntry], search_term: str
     ) -> tuple[QuerySet[LedgerEntry], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        wanted = Q(workspace=term) | Q(branch=term) | Q(actor=term)
-        with suppress(ValueError):  # no number, so it can only be a name
-            if 0 < int(term) <= _LARGEST_ID:
-                wanted |= Q(worktree_id=int(term))
-        return queryset.filter(wanted), False
+        found = searching.found(
+            queryset,
+            search_term,
+            ids=("worktree_id",),
+            texts=("workspace", "branch", "actor"),
+        )
+        return found, False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -37,5 +37,5 @@ class OfWorkspace(VerbAdmin[RowT]):
         return pieces.link("workspaces_workspace", row.workspace.pk, row.workspace.name)
 
     @admin.display(description="host")
-    def host(self, row: RowT) -> str:
-        return row.workspace.host
+    def host(self, row: RowT) -> SafeString:
+        return pieces.host(row.workspace.host)

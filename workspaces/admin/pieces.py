@@ -89,6 +89,15 @@ def size(count: int | None) -> str:
     return NOTHING if count is None else filesizeformat(count)
 
 
+def sampled(
+    count: int | None, at: dt.datetime | None, now: dt.datetime
+) -> SafeString | str:
+    """A number of bytes, and how long ago it was counted: it may have changed since."""
+    if count is None or at is None:
+        return size(count)
+    return format_html('{} <span class="aside">{}</span>', size(count), since(at, now))
+
+
 def aside(text: str) -> SafeString | str:
     """A remark on a line of its own; "" for none."""
     return format_html('<span class="aside">{}</span>', text) if text else ""
@@ -104,6 +113,11 @@ def listed(page: str, text: str, **query: object) -> SafeString:
     """To the list of a table, filtered."""
     url = reverse(f"admin:{page}_changelist", query=query)
     return format_html('<a href="{}">{}</a>', url, text)
+
+
+def host(name: str) -> SafeString:
+    """To what is known of the host's data directory."""
+    return listed("workspaces_workspacehost", shown(name), q=name)
 
 
 def contents(data: Mapping[str, Any]) -> SafeString | str:

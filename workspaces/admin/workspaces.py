@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,12 +16,10 @@ from jobs.admin_verbs import Verb
 from jobs.markup import NOTHING, badge, block
 from jobs.pagination import COUNTED, CappedPaginator
 from workspaces import actions
-from workspaces.admin import acting, filters, pieces
+from workspaces.admin import acting, filters, pieces, searching
 from workspaces.admin.approving import ApprovedAdmin
 from workspaces.fetching import explanations
 from workspaces.models import Workspace, Worktree
-
-_LARGEST_ID = 2**63 - 1
 
 
 def _count(worktrees: QuerySet[Worktree]) -> Coalesce:
@@ -78,7 +76,7 @@ class WorkspaceAdmin(ApprovedAdmin):
             None,
             {
                 "fields": [
-                    ("name_cell", "host"),
+                    ("name_cell", "host_link"),
                     ("status", "default_branch"),
                     "remote",
                     "owner",
@@ -106,7 +104,7 @@ class WorkspaceAdmin(ApprovedAdmin):
             {
                 "fields": [
                     "path",
-                    ("size", "sized"),
+                    "size",
                     ("maintained", "created"),
                     "maintenance_trouble",
                 ]
@@ -139,17 +137,26 @@ class WorkspaceAdmin(ApprovedAdmin):
             )
         )
 
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Workspace,
+        form: ModelForm[Workspace],
+        change: bool,
+    ) -> None:
+        # Only what was edited: it may have been fetched since it was read.
+        obj.save(update_fields=form.changed_data)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Workspace], search_term: str
     ) -> tuple[QuerySet[Workspace], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        wanted = Q(name__icontains=term) | Q(url__icontains=term)
-        with suppress(ValueError):  # no number, so it can only be a name
-            if 0 < int(term) <= _LARGEST_ID:
-                wanted |= Q(pk=int(term))
-        return queryset.filter(wanted), False
+        found = searching.found(
+            queryset,
+            search_term,
+            ids=("pk",),
+            texts=("name__icontains", "url__icontains"),
+        )
+        return found, False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -160,6 +167,10 @@ class WorkspaceAdmin(ApprovedAdmin):
     @admin.display(description="name", ordering="name")
     def name_cell(self, workspace: Workspace) -> SafeString | str:
         return pieces.clamped(workspace.name)
+
+    @admin.display(description="host")
+    def host_link(self, workspace: Workspace) -> SafeString:
+        return pieces.host(workspace.host)
 
     @admin.display(description="remote")
     def remote(self, workspace: Workspace) -> SafeString | str:
@@ -240,12 +251,10 @@ class WorkspaceAdmin(ApprovedAdmin):
         )
 
     @admin.display(description="size")
-    def size(self, workspace: Workspace) -> str:
-        return pieces.size(workspace.size_bytes)
-
-    @admin.display(description="measured")
-    def sized(self, workspace: Any) -> SafeString | str:
-        return pieces.since(workspace.sized_at, workspace.read_at)
+    def size(self, workspace: Any) -> SafeString | str:
+        return pieces.sampled(
+            workspace.size_bytes, workspace.sized_at, workspace.read_at
+        )
 
     @admin.display(description="maintained")
     def maintained(self, workspace: Any) -> SafeString | str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -16,13 +15,12 @@ from django.utils.safestring import SafeString
 from jobs.display import duration
 from jobs.markup import NOTHING, badge, block, cut
 from jobs.pagination import CappedPaginator
-from workspaces.admin import filters, pieces, preview
+from workspaces.admin import filters, pieces, preview, searching
 from workspaces.admin.listing import OfWorkspace
 from workspaces.admin.worktree_verbs import VERBS
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.pruning import prune_time
 
-_LARGEST_ID = 2**63 - 1
 _BADGES = {
     "held": "running",
     "missing": "failed",
@@ -98,7 +96,7 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
                 ]
             },
         ),
-        ("What would be archived", {"fields": ["contents", ("size", "sized")]}),
+        ("What would be archived", {"fields": ["contents", "size"]}),
         ("See also", {"fields": [("created", "see_also")]}),
     ]
 
@@ -116,18 +114,17 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Worktree], search_term: str
     ) -> tuple[QuerySet[Worktree], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        wanted = (
-            Q(branch__icontains=term)
-            | Q(held_by__icontains=term)
-            | Q(workspace__name__icontains=term)
+        found = searching.found(
+            queryset,
+            search_term,
+            ids=("pk",),
+            texts=(
+                "branch__icontains",
+                "held_by__icontains",
+                "workspace__name__icontains",
+            ),
         )
-        with suppress(ValueError):  # no number, so it can only be a name
-            if 0 < int(term) <= _LARGEST_ID:
-                wanted |= Q(pk=int(term))
-        return queryset.filter(wanted), False
+        return found, False
 
     @admin.display(description="branch", ordering="branch")
     def branch_cell(self, worktree: Worktree) -> SafeString | str:
@@ -187,7 +184,7 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
             return "not while held"
         if worktree.pinned:
             return "never: pinned"
-        at = prune_time.pruned_after(worktree)
+        at = prune_time.pruned_after(worktree, now=worktree.read_at)
         if at is None:
             return f"not while {worktree.state}"
         return pieces.until(at, worktree.read_at)
@@ -213,12 +210,8 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
         return preview.of(worktree)
 
     @admin.display(description="size", ordering="size_bytes")
-    def size(self, worktree: Worktree) -> str:
-        return pieces.size(worktree.size_bytes)
-
-    @admin.display(description="measured")
-    def sized(self, worktree: Any) -> SafeString | str:
-        return pieces.since(worktree.sized_at, worktree.read_at)
+    def size(self, worktree: Any) -> SafeString | str:
+        return pieces.sampled(worktree.size_bytes, worktree.sized_at, worktree.read_at)
 
     @admin.display(description="created")
     def created(self, worktree: Worktree) -> SafeString | str:

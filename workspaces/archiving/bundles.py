@@ -176,18 +176,32 @@ def discard_all(workspace_name: str) -> None:
     removal.delete_tree(directory, whole=True)
 
 
-def hold_base(repository: Repository, archive: WorktreeArchive) -> bool:
-    """Make the ref of what the bundle builds on again where it is gone; whether it was.
+def is_base_held(repository: Repository, archive: WorktreeArchive) -> bool:
+    """Whether the clone holds on to all that the bundle builds on.
 
-    Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there, or what it builds on.
+    Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there.
     """
     path = path_of(archive)
     try:
         needed = _needed(path)
     except OSError as error:
         raise _unreadable(archive, path, error) from error
-    if not needed or repository.commit_of(base_ref(archive)) is not None:
+    commit = repository.commit_of(base_ref(archive)) if needed else None
+    if commit is None:
+        return not needed
+    # Somebody may have moved it.
+    asked = ["log", "--no-walk", "--format=%P", commit, "--"]
+    return set(needed) <= set(repository.run(asked).stdout.decode().split())
+
+
+def hold_base(repository: Repository, archive: WorktreeArchive) -> bool:
+    """Make the ref of what the bundle builds on again where it is gone; whether it was.
+
+    Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there, or what it builds on.
+    """
+    if is_base_held(repository, archive):
         return False
+    needed = _needed(path_of(archive))
     with store.opened(repository) as ours:
         _refuse_missing(ours, archive, needed)
         commit = _commit_above(ours, archive, needed)

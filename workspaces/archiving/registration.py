@@ -20,6 +20,7 @@ from workspaces.repository import Repository, Stop
 INDEX = b"index"
 # Written anew by whoever makes the registration again.
 _OURS = frozenset({b"gitdir", b"commondir", b"locked"})
+_SUBMODULES = b"modules/"
 _INDEX_MOST = 1024 * 1024 * 1024
 _TEXT_MOST = 64 * 1024 * 1024
 _HEAD_MOST = 4096
@@ -79,7 +80,7 @@ def named_objects(top: Top, listed: Manifest) -> set[str]:
         if (
             entry.kind is not Kind.FILE
             or entry.path == INDEX
-            or entry.path.startswith(b"modules/")
+            or entry.path.startswith(_SUBMODULES)
         ):
             continue
         names |= objects_in(_read(top, entry.path))
@@ -172,4 +173,6 @@ def copy_index(top: Top, listed: Manifest, directory: Path) -> bool:
 
 
 def _is_left_out(path: bytes) -> bool:
-    return path in _OURS or path.endswith(b".lock")
+    # What a submodule has is its own, and it may have such a name itself.
+    is_lock = path.endswith(b".lock") and not path.startswith(_SUBMODULES)
+    return path in _OURS or is_lock

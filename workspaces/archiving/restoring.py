@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from notify import audit
 from notify.dispatch import Event, dispatch
 from notify.recipients import owner_or_admins
-from workspaces import hosts, ledger, paths, seal, topics, worktrees
+from workspaces import hosts, ledger, paths, seal, topics, transactions, worktrees
 from workspaces.archiving import branches, bundles, lookup, rebuilding, store, verifying
 from workspaces.archiving.branches import Placed
 from workspaces.archiving.composing import Parts
@@ -42,11 +42,12 @@ State = Worktree.State
 def restore(worktree_id: int, *, actor: str, stop: Stop | None = None) -> Worktree:
     """Restore the worktree that had this id, and return its row, which nobody holds; one that is there already is returned as it is.
 
-    Must not be called in a transaction that may still be rolled back. Raises :class:`~workspaces.exceptions.UnknownArchive`,
+    Raises RuntimeError in a transaction. Raises :class:`~workspaces.exceptions.UnknownArchive`,
     ``ArchiveExpired``, ``ArchiveDamaged``, ``WorktreeBusy``, ``WorktreeQuarantined``, ``WorktreeError`` where something else has its
     place by now, ``ConfigTampered``, ``OutsideDataDirectory``, ``WrongHost``, ``CloneMissing``, ``RepositoryBusy`` and
     ``GitError``; then nothing of it is there but the archive.
     """
+    transactions.refuse("restore()")
     worktree = _row(worktree_id)
     workspace = (worktree or lookup.required(worktree_id)).workspace
     hosts.check(workspace)

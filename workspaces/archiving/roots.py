@@ -97,13 +97,18 @@ def _independent(store: Store, commits: set[str], *, head: str) -> tuple[str, ..
     if not others:
         return first
     asked = [*sorted(others), *(f"^{name}" for name in first)]
-    listed = store.run(
-        "rev-list",
-        "--parents",
-        "--stdin",
-        stdin="".join(f"{name}\n" for name in asked).encode(),
-        most=_LISTING_MOST,
-    ).stdout.decode()
+    try:
+        listed = store.run(
+            "rev-list",
+            "--parents",
+            "--stdin",
+            stdin="".join(f"{name}\n" for name in asked).encode(),
+            most=_LISTING_MOST,
+        ).stdout.decode()
+    except GitFailed as error:
+        raise NotArchivable(
+            f"where its commits come from cannot be read ({error}); fetch what is missing from a repository that has it"
+        ) from error
     beyond, reached = set(), set()
     for line in listed.splitlines():
         commit, *parents = line.split()

@@ -24,6 +24,7 @@ _BATCH_BYTES = 256 * 1024 * 1024
 """Bytes that one command is given to store, so that it ends in time."""
 
 _LISTING_MOST = 256 * 1024 * 1024
+_SHALLOW_MOST = 16 * 1024 * 1024
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -165,7 +166,9 @@ def opened(repository: Repository, *, stop: Stop | None = None) -> Iterator[Stor
     :func:`opened_apart` is for what may come to nothing.
     """
     with _directory(repository) as path:
-        yield Store(path, _objects_of(repository), stop)
+        store = Store(path, _objects_of(repository), stop)
+        _end_histories(repository, store)
+        yield store
 
 
 @contextlib.contextmanager
@@ -177,7 +180,9 @@ def opened_apart(
         alternates = path / "objects" / "info" / "alternates"
         alternates.parent.mkdir()
         alternates.write_bytes(os.fsencode(_objects_of(repository)) + b"\n")
-        yield Store(path, path / "objects", stop)
+        store = Store(path, path / "objects", stop)
+        _end_histories(repository, store)
+        yield store
 
 
 def sweep(repository: Repository) -> None:
@@ -242,6 +247,29 @@ def _directory(repository: Repository) -> Iterator[Path]:
         yield path
     finally:
         worktrees.delete_tree(top)
+
+
+def _end_histories(repository: Repository, store: Store) -> None:
+    """Have histories end where the clone says so and no more is there, as after somebody's ``git fetch --depth``."""
+    text = worktrees.read_regular(repository.path / "shallow", most=_SHALLOW_MOST)
+    kinds = store.kinds(set((text or b"").decode(errors="replace").split()))
+    commits = [name for name, kind in kinds.items() if kind == "commit"]
+    if not commits:
+        return
+    listed = store.run(
+        "log",
+        "--no-walk",
+        "--format=%H %P",
+        "--stdin",
+        stdin="".join(f"{name}\n" for name in commits).encode(),
+        most=_LISTING_MOST,
+    ).stdout.decode()
+    parents = {line[0]: line[1:] for line in map(str.split, listed.splitlines())}
+    there = store.kinds({name for names in parents.values() for name in names})
+    # What is there is not to be hidden: anybody can write into that file.
+    ends = [name for name, above in parents.items() if set(above) - there.keys()]
+    if ends:
+        (store.path / "shallow").write_text("".join(f"{name}\n" for name in ends))
 
 
 def _objects_of(repository: Repository) -> Path:

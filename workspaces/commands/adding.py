@@ -44,6 +44,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(command: BaseCommand, options: Options) -> None:
     name, url = options["name"], options["url"]
     owner = find_owner(options["owner"])
+    clones.check_new(name, url)
     now = options["now"]
     if not (now or options["no_wait"] or _has_worker()):
         command.stderr.write("no worker of this host is alive: cloned here and now")

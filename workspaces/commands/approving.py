@@ -29,7 +29,7 @@ def _approve(command: BaseCommand, options: Options) -> None:
     if options["list"]:
         hosts.check(workspace)
         repository = Repository(paths.own_directory(workspace))
-        found = seal.planted(repository, workspace.approved_config)
+        found = seal.planted(workspace, repository)
         nothing = "nothing is there that is not approved"
     else:
         found = seal.approve(workspace, actor=actor())

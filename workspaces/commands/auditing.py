@@ -28,7 +28,8 @@ def _run(command: BaseCommand, options: Options) -> None:
     if options["json"]:
         print_json(command.stdout, [_as_json(one) for one in audited])
     else:
-        empty = "the ledger says of nothing that it was pruned"
+        what = "nothing" if options["id"] is None else f"no worktree {options['id']}"
+        empty = f"the ledger says of {what} that it was pruned"
         print_table(command.stdout, _HEADERS, map(_row, audited), empty=empty)
     wrong = sum(one.finding is Finding.WRONG for one in audited)
     if wrong and options["json"]:

@@ -50,7 +50,9 @@ def _lease_argument(parser: argparse.ArgumentParser, *, default: str) -> None:
 
 def _acquire(command: BaseCommand, options: Options) -> None:
     workspace = clones.find(options["workspace"])
-    holder = options["holder"] or f"{actor()} on {socket.gethostname()}"
+    holder = options["holder"]
+    if holder is None:
+        holder = f"{actor()} on {socket.gethostname()}"
     if options["id"] is not None:
         _check_workspace(workspace, options["id"])
         worktree = holds.acquire_again(

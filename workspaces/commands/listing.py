@@ -27,20 +27,17 @@ _HEADERS = (
     "WARNED",
     "KEPT BECAUSE OF",
     "SIZE",
+    "SIZED AT",
     "PATH",
 )
 
 
 def _list(command: BaseCommand, options: Options) -> None:
-    worktrees = Worktree.objects.select_related("workspace")
+    worktrees = Worktree.objects.select_related("workspace").annotate(now=Now())
     if options["json"]:
         print_json(command.stdout, [as_json(worktree) for worktree in worktrees])
         return
-    timed = worktrees.annotate(now=Now())
-    rows = (
-        _row(worktree, worktree.now)  # type: ignore[attr-defined] # annotated
-        for worktree in timed
-    )
+    rows = (_row(worktree, worktree.now) for worktree in worktrees)  # type: ignore[attr-defined] # annotated
     print_table(command.stdout, _HEADERS, rows, empty="no worktrees")
 
 
@@ -53,10 +50,11 @@ def _row(worktree: Worktree, now: dt.datetime) -> tuple[object, ...]:
         worktree.held_by,
         worktree.lease_expires_at,
         duration(idle_for(worktree, now=now)),
-        "never (pinned)" if worktree.pinned else pruned_after(worktree),
+        "never (pinned)" if worktree.pinned else pruned_after(worktree, now=now),
         worktree.prune_warning_at,
         worktree.prune_blocked_reason or worktree.state_reason,
         None if worktree.size_bytes is None else in_words(worktree.size_bytes),
+        worktree.sized_at,
         worktree.path,
     )
 
@@ -77,10 +75,11 @@ def as_json(worktree: Worktree) -> dict[str, object]:
         "heartbeat_at": worktree.heartbeat_at,
         "lease_expires_at": worktree.lease_expires_at,
         "last_used_at": worktree.last_used_at,
-        "pruned_after": pruned_after(worktree),
+        "pruned_after": pruned_after(worktree, now=getattr(worktree, "now", None)),
         "kept_until": worktree.kept_until,
         "pinned": worktree.pinned,
         "size_bytes": worktree.size_bytes,
+        "sized_at": worktree.sized_at,
         "prune_warning_at": worktree.prune_warning_at,
         "prune_blocked_at": worktree.prune_blocked_at,
         "prune_blocked_reason": worktree.prune_blocked_reason,

@@ -24,7 +24,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _remove(command: BaseCommand, options: Options) -> None:
     workspace = clones.find(options["name"])
     discard_work = options["discard_work"]
-    clones.remove_workspace(workspace, discard_work=discard_work)
+    clones.remove_workspace(workspace, discard_work=discard_work, actor=actor())
     audit.record(
         actor(),
         "workspace.remove",

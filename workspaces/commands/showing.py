@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from jobs.command_line import Options, Verb
 from jobs.redaction import redact
-from jobs.tables import print_json, print_table
+from jobs.tables import cell, print_json, print_table
 from workspaces import clones
 from workspaces.commands.verb import add_json, name_argument
 from workspaces.fetching.explanations import next_fetch_why
@@ -28,6 +28,7 @@ _HEADERS = (
     "WHY THEN",
     "FAILING SINCE",
     "SIZE",
+    "SIZED AT",
     "PATH",
 )
 
@@ -53,6 +54,7 @@ def _row(workspace: Any) -> tuple[object, ...]:
         next_fetch_why(workspace, is_held=workspace.is_held),
         workspace.failing_since,
         None if workspace.size_bytes is None else in_words(workspace.size_bytes),
+        workspace.sized_at,
         workspace.path,
     )
 
@@ -70,7 +72,7 @@ def _show(command: BaseCommand, options: Options) -> None:
         return
     for name, value in shown.items():
         if value not in (None, "", []):
-            command.stdout.write(f"{name.replace('_', ' ')}: {value}")
+            command.stdout.write(f"{name.replace('_', ' ')}: {cell(value)}")
 
 
 def as_json(workspace: Any) -> dict[str, object]:
@@ -95,6 +97,7 @@ def as_json(workspace: Any) -> dict[str, object]:
         "tampered_since": workspace.tampered_since,
         "tampered_keys": [entry["key"] for entry in workspace.tampered_config],
         "size_bytes": workspace.size_bytes,
+        "sized_at": workspace.sized_at,
         "maintained_at": workspace.maintained_at,
         "maintenance_error": workspace.maintenance_error,
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import os
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from jobs.command_line import VerbsCommand
 from jobs.durations import ACCEPTED, parse_duration
+from jobs.tables import printable
 from workspaces.exceptions import WorkspacesError
 
 _INTERRUPTED = 130
@@ -23,11 +25,23 @@ class WorkspacesCommand(VerbsCommand):
             super().handle(*args, **options)
         except WorkspacesError as error:
             raise CommandError(str(error)) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CommandError(refused_by_disk(error)) from error
         except KeyboardInterrupt:
             raise CommandError(
                 "interrupted: what was begun is undone, or finished by the next call",
                 returncode=_INTERRUPTED,
             ) from None
+
+
+def refused_by_disk(error: OSError) -> str:
+    """What the disk would not do, and where, in one line."""
+    said = f"the disk refused: {error.strerror or type(error).__name__}"
+    if not isinstance(error.filename, str | bytes):  # none, or an open one's number
+        return said
+    return f"{said}: {printable(os.fsdecode(error.filename))}"
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -42,9 +42,7 @@ def record_success(
     ):
         recovered = False
     else:
-        row = _record_turned(
-            workspace.pk, default_branch=default_branch, next_in=next_in
-        )
+        row = _record_turned(workspace, default_branch=default_branch, next_in=next_in)
         if row is None:
             return
         recovered = row.failing_since is not None
@@ -55,14 +53,14 @@ def record_success(
 
 
 def _record_turned(
-    workspace_id: int, *, default_branch: str, next_in: dt.timedelta
+    workspace: Workspace, *, default_branch: str, next_in: dt.timedelta
 ) -> Workspace | None:
-    """Record it where something may have turned; the row as it was, None where it is gone."""
+    """Record it where something may have turned; the row as it was, None where it is gone, or has another remote by now."""
     with transaction.atomic():
-        row = _locked_row(workspace_id)
-        if row is None:
+        row = _locked_row(workspace.pk)
+        if row is None or row.url != workspace.url:
             return None
-        Workspace.objects.filter(pk=workspace_id).update(
+        Workspace.objects.filter(pk=row.pk).update(
             last_fetched_at=Now(),
             next_fetch_at=Now() + next_in,
             default_branch=default_branch,
@@ -75,24 +73,29 @@ def _record_turned(
     return row
 
 
-def record_failure(workspace_id: int, *, failure: Failure, error: str) -> int:
-    """Record a failed fetch, when it is tried again, and tell its people where it is time; return the how many-th in a row it is."""
+def record_failure(workspace: Workspace, *, failure: Failure, error: str) -> int:
+    """Record a failed fetch, when it is tried again, and tell its people where it is time; return the how many-th in a row it is.
+
+    0, and nothing is recorded, where the row is gone, or has been given another remote meanwhile.
+    """
     with transaction.atomic():
-        row = _locked_row(workspace_id)
-        if row is None:
+        row = _locked_row(workspace.pk)
+        if row is None or row.url != workspace.url:
             return 0
         goes_on = row.failing_since is not None and fetch_schedule.are_alike(
             row.fetch_problem, failure
         )
         failures = row.fetch_failures + 1 if goes_on else 1
         next_in = fetch_schedule.after_failure(failure, failures)
-        told = fetch_schedule.is_told(failure, failures)
+        told = fetch_schedule.is_told(failure, failures) and (
+            failure in fetch_schedule.REFUSALS or not _was_told_lately(row)
+        )
         changes: dict[str, Any] = (
             {"failing_since": Now()} if not row.failing_since else {}
         )
         if told:
             changes["failure_told_at"] = Now()
-        Workspace.objects.filter(pk=workspace_id).update(
+        Workspace.objects.filter(pk=row.pk).update(
             next_fetch_at=Now() + next_in,
             fetch_problem=failure,
             fetch_failures=failures,
@@ -108,13 +111,21 @@ def record_failure(workspace_id: int, *, failure: Failure, error: str) -> int:
     log.warning(
         LogEvent.WORKSPACE_FETCH_FAILED,
         extra={
-            "workspace_id": workspace_id,
+            "workspace_id": row.pk,
             "workspace": row.name,
             "class": str(failure),
             "error": error,
         },
     )
     return failures
+
+
+def _was_told_lately(row: Workspace) -> bool:
+    """Whether people know that it fails: troubles that take turns are told once, and once a day. A refusal waits for somebody, and that long."""
+    if row.failure_told_at is None:
+        return False
+    lately = Now() - fetch_schedule.PARKED
+    return Workspace.objects.filter(pk=row.pk, failure_told_at__gt=lately).exists()
 
 
 def record_upstreams(workspace: Workspace, *, gone: set[str], there: set[str]) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,17 +71,29 @@ AND NOT EXISTS (
 ORDER BY workspaces.id <> asked.id, workspaces.id LIMIT {MOST}
 """  # noqa: S608 - the names are ours
 
+
+class _Fetches(Write):
+    """Of fetches that worked; each may have waited."""
+
+    def parameters(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        now = time.monotonic()
+        return super().parameters([{**row, "ago": now - row["ended"]} for row in rows])
+
+
 # Looked up by ANY: the planner takes what comes from JSON for many rows, and would read the whole table for them.
-_FETCHED = Write(
+_FETCHED = _Fetches(
     sql="""
 WITH fetched AS MATERIALIZED (
-    SELECT * FROM json_to_recordset(%(riding)s::json) AS fetched (id bigint, default_branch text, next_in interval)
+    SELECT id, url, default_branch, next_in, statement_timestamp() - make_interval(secs => ago) AS ended_at
+    FROM json_to_recordset(%(riding)s::json)
+        AS fetched (id bigint, url text, default_branch text, next_in interval, ago float8)
 )
 UPDATE workspaces
-SET last_fetched_at = statement_timestamp(), next_fetch_at = statement_timestamp() + fetched.next_in, last_fetch_error = ''
+SET last_fetched_at = ended_at, next_fetch_at = ended_at + next_in, last_fetch_error = ''
 FROM fetched
 WHERE workspaces.id = ANY (ARRAY(SELECT id FROM fetched)) AND workspaces.id = fetched.id
-AND workspaces.failing_since IS NULL AND workspaces.default_branch = fetched.default_branch
+AND workspaces.failing_since IS NULL AND workspaces.default_branch = fetched.default_branch AND workspaces.url = fetched.url
+AND coalesce(workspaces.last_fetched_at <= ended_at, TRUE)
 RETURNING workspaces.id
 """
 )
@@ -123,15 +136,17 @@ def record_fetched(
 ) -> bool:
     """Record a fetch that worked; False, and nothing is changed, where the last one had failed or the row is gone.
 
-    With ``may_wait`` it is written together with the thread's next statement, at the latest with its job's end. Where that has turned
-    meanwhile, nothing is recorded, and the workspace, which is due still, is fetched again.
+    With ``may_wait`` it is written together with the thread's next statement, as of now. Where something has turned by then (the remote's
+    URL, say, or another fetch was recorded) nothing is, and a workspace that is due still is fetched again.
     """
     if workspace.failing_since is not None:
         return False
     row = {
         "id": workspace.pk,
+        "url": workspace.url,
         "default_branch": workspace.default_branch,
         "next_in": f"{next_in.total_seconds():.6f} s",
+        "ended": time.monotonic(),
     }
     if may_wait:
         thread_connection.ride_along(_FETCHED, row)

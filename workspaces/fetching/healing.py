@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _LOOSE = re.compile(r"\b([0-9a-f]{2})/?([0-9a-f]{38}(?:[0-9a-f]{24})?)\b")
 _PACK = re.compile(r"\bpack-[0-9a-f]{40,64}(?=\.(?:pack|idx)\b)")
 _OBJECT_DIRECTORY = re.compile(r"[0-9a-f]{2}")
+_PACKS_INDEX = "multi-pack-index"
 _CHUNK = 1024 * 1024
 
 
@@ -103,6 +104,10 @@ def _put_aside(
         # A remote can say what it likes.
         if not _is_sound_pack(repository, objects / "pack" / f"{name}.idx", stop=stop):
             damaged += filter(_is_ours, sorted((objects / "pack").glob(f"{name}.*")))
+    index = objects / "pack" / _PACKS_INDEX
+    if _PACKS_INDEX in complaint and not _is_sound_index(repository, stop=stop):
+        # While it is there git does nothing at all; maintenance makes another.
+        damaged += filter(_is_ours, [index])
     moved = []
     for path in damaged:
         aside.mkdir(parents=True, exist_ok=True)
@@ -148,8 +153,17 @@ def _is_sound(path: Path) -> bool:
 
 
 def _is_sound_pack(repository: Repository, index: Path, *, stop: Stop | None) -> bool:
+    return _passes(repository, ["verify-pack", "--", str(index)], stop=stop)
+
+
+def _is_sound_index(repository: Repository, *, stop: Stop | None) -> bool:
+    arguments = ["multi-pack-index", "verify", "--no-progress"]
+    return _passes(repository, arguments, stop=stop)
+
+
+def _passes(repository: Repository, arguments: list[str], *, stop: Stop | None) -> bool:
     try:
-        repository.run(["verify-pack", "--", str(index)], stop=stop)
+        repository.run(arguments, stop=stop)
     except GitStopped:
         raise
     except GitError:

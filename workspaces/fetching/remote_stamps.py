@@ -19,6 +19,9 @@ _VARIABLES = (
     *(f"{name}_proxy" for name in ("http", "https", "all", "no")),
 )
 _SYSTEM = Path("/etc/ssh")
+# Where git looks for the repository of a path, and what makes one.
+_REPOSITORIES = ("", ".git", "/.git")
+_PARTS = ("HEAD", "config", "objects", "refs")
 _MOST_FILES = 1000
 
 
@@ -43,7 +46,11 @@ def _parts(workspace: Workspace) -> Iterator[str]:
             yield from _files(directory)
         yield f"agent {_seen(Path(os.environ.get('SSH_AUTH_SOCK') or '-'))}"
     else:
-        yield f"remote {_seen(Path(url.removeprefix('file://')))}"
+        path = url.removeprefix("file://")
+        for repository in _REPOSITORIES:
+            yield f"remote {_seen(Path(path + repository))}"
+            for part in _PARTS:
+                yield f"{part} {_seen(Path(path + repository, part))}"
 
 
 def _home() -> Path:
@@ -65,10 +72,11 @@ def _files(directory: Path) -> Iterator[str]:
 
 
 def _seen(path: Path) -> str:
-    """Changes when the file is written, replaced, made or removed. Of a directory, only when it is another one."""
+    """Changes when the file is written, replaced, made or removed, or somebody else's. Of a directory, only when it is another one."""
     try:
         found = path.stat()
     except (OSError, ValueError):
         return "-"
     times = "" if path.is_dir() else f" {found.st_mtime_ns} {found.st_size}"
-    return f"{found.st_dev} {found.st_ino} {found.st_mode}{times}"
+    owner = f"{found.st_uid} {found.st_gid}"
+    return f"{found.st_dev} {found.st_ino} {found.st_mode} {owner}{times}"

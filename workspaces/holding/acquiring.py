@@ -15,11 +15,20 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db import transaction
 
-from workspaces import hosts, paths, prune, readiness, seal, worktrees
+from workspaces import (
+    hosts,
+    paths,
+    prune,
+    readiness,
+    seal,
+    transactions,
+    worktrees,
+)
 from workspaces.archiving import lookup, restoring
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
     ArchiveError,
+    InvalidName,
     WorktreeError,
 )
 from workspaces.holding import checkouts, leases
@@ -51,16 +60,17 @@ def acquire(
     :data:`~workspaces.holding.leases.UNTIL_RELEASED`, until it is released. One whose lease ran out is taken where nothing shows
     that it is still worked in.
 
-    Must not be called in a transaction that may still be rolled back: the directory would stay. Raises
+    Raises RuntimeError in a transaction, since what is made on the disk cannot be rolled back. Raises
     :class:`~workspaces.exceptions.WorktreeHeld` (also where ``holder`` has it already), ``WorktreeBusy``,
     ``WorktreeQuarantined``, ``BranchInUse``, ``EmptyRepository``, ``InvalidName``, ``InvalidLease``, ``WrongHost``, ``NotCloned``,
     ``CloneMissing``, ``QuotaExceeded``, ``ConfigTampered``, ``ArchiveDamaged``, ``OutsideDataDirectory``, ``RepositoryBusy`` and
-    ``GitError``; then nobody holds it.
+    ``GitError``, and what the disk refuses as OSError; then nobody holds it.
     """
+    transactions.refuse("acquire()")
     wanted = Wanted(workspace=workspace, holder=holder, lease=lease, branch=branch)
     repository = _ready(wanted)
     if branch is not None:
-        repository.check_branch(branch)
+        check_branch(repository, branch)
     return _acquire(repository, wanted, stop=stop)
 
 
@@ -76,6 +86,7 @@ def acquire_again(
     Raises what :func:`acquire` raises, and :class:`~workspaces.exceptions.UnknownArchive` or ``ArchiveExpired`` where there is
     no such worktree and none can be restored.
     """
+    transactions.refuse("acquire_again()")
     worktree = (
         Worktree.objects.select_related("workspace").filter(pk=worktree_id).first()
     )
@@ -95,6 +106,28 @@ def _ready(wanted: Wanted) -> Repository:
     readiness.check_ready(workspace)
     quota.check(workspace)
     return Repository(paths.own_directory(workspace))
+
+
+def check_branch(repository: Repository, branch: str) -> None:
+    """Raise :class:`~workspaces.exceptions.InvalidName` where no branch can have the name, and where it names a branch there is in another way.
+
+    Else who means ``origin/topic`` would get a new branch of that name, without what is in ``topic``.
+    """
+    repository.check_branch(branch)
+    for prefix in ("refs/heads/", "refs/remotes/origin/", "origin/"):
+        meant = branch.removeprefix(prefix)
+        if meant == branch or _has_branch(repository, branch):
+            continue
+        if _has_branch(repository, meant):
+            raise InvalidName(
+                f"branch name {branch!r}: there is none of that name, and one {meant!r}; give that"
+            )
+
+
+def _has_branch(repository: Repository, branch: str) -> bool:
+    return repository.local_branch(branch) is not None or repository.has_remote_branch(
+        branch
+    )
 
 
 def _acquire(repository: Repository, wanted: Wanted, *, stop: Stop | None) -> Worktree:

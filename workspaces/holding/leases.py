@@ -37,10 +37,11 @@ _LONGEST = dt.timedelta(days=3650)
 _OVER = dict.fromkeys(("held_by", "held_since", "heartbeat_at", "lease_expires_at"))
 
 
-def check_holder(holder: str) -> None:
+def check_holder(holder: object) -> None:
     """Raise :class:`~workspaces.exceptions.InvalidName` for what is nobody's name."""
     if (
-        not holder.strip()
+        not isinstance(holder, str)
+        or not holder.strip()
         or not holder.isprintable()
         or len(holder) > HOLDER_MAX_LENGTH
     ):
@@ -53,9 +54,16 @@ def check_lease(lease: dt.timedelta | None) -> None:
     """Raise :class:`~workspaces.exceptions.InvalidLease` for what no hold can last."""
     if lease in (None, UNTIL_RELEASED):
         return
-    if not dt.timedelta(0) < lease <= _LONGEST:
+    check_duration("a lease of", lease)
+
+
+def check_duration(words: str, duration: object) -> None:
+    """Raise :class:`~workspaces.exceptions.InvalidLease`, which begins with ``words``, for what is no timedelta above 0 and up to ten years."""
+    if not isinstance(duration, dt.timedelta):
+        raise InvalidLease(f"{words} {duration!r}: it must be a datetime.timedelta")
+    if not dt.timedelta(0) < duration <= _LONGEST:
         raise InvalidLease(
-            f"a lease of {lease}: it must be longer than nothing and at most {_LONGEST.days} days"
+            f"{words} {duration}: it must be longer than nothing and at most {_LONGEST.days} days"
         )
 
 

@@ -114,6 +114,24 @@ def oddities(repository: Path) -> list[str]:
     return found[:_MOST_ODD]
 
 
+def odd_objects(repository: Path) -> list[str]:
+    """The same among the objects that are files of their own; to look at each takes a while where they are many."""
+    found: list[str] = []
+    for number in range(256):
+        directory = f"objects/{number:02x}"
+        with (
+            contextlib.suppress(OSError),
+            os.scandir(f"{repository}/{directory}") as entries,
+        ):
+            for entry in entries:
+                name = f"{directory}/{entry.name}"
+                if not entry.is_file(follow_symlinks=False) and _is_odd(entry, name):
+                    found.append(name)
+                    if len(found) == _MOST_ODD:
+                        return found
+    return found
+
+
 def _is_odd(entry: os.DirEntry[str], name: str) -> bool:
     try:
         if entry.is_symlink():

@@ -28,6 +28,9 @@ from workspaces.plumbing import clone_files, git_environment
 REMOTE = "refs/remotes/origin/"
 """Where the remote's branches are, here and in the clone."""
 
+# In the clone, the name above them stands for one of them.
+_BELOW_HEAD = f"{REMOTE}HEAD/".encode()
+
 REFSPEC = f"+refs/heads/*:{REMOTE}*"
 _OF_A_SIBLING = f"+{REMOTE}*:{REMOTE}*"
 
@@ -43,11 +46,14 @@ _CONFIG = git_environment.as_file(
         "core.repositoryFormatVersion": "0",
         "core.bare": "true",
         "core.logAllRefUpdates": "false",
-        # What a loss of power takes of its references is made anew. The clone's are synced, as git does by default.
+        # What a loss of power takes of its references is made anew.
         "core.fsync": "-reference",
     }
 )
 _REFETCH_SINCE = (2, 36)
+# Of a few hundred thousand branches.
+_LISTED_MOST = 64 * 1024 * 1024
+_URL_MOST = 8 * 1024
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,25 @@ class Control:
         ).stdout
 
     def references(self) -> dict[bytes, bytes]:
-        """The remote's branches at the last fetch: objects by the full names that they have in the clone."""
-        return listed(self.path)
+        """The remote's branches at the last fetch: objects by the full names that they have in the clone.
+
+        Without those called "HEAD/…": git has no room for them beside ``origin/HEAD``.
+        """
+        branches = listed(self.path)
+        return {
+            name: branches[name]
+            for name in branches
+            if not name.startswith(_BELOW_HEAD)
+        }
+
+    def origin(self) -> str:
+        """The remote that the clone's ``origin`` was made to be; "" where that is not known."""
+        written = clone_files.read(f"{self.path}/origin", most=_URL_MOST)
+        return (written or b"").decode(errors="replace")
+
+    def note_origin(self, url: str) -> None:
+        """Note that it was made to be ``url``."""
+        (self.path / "origin").write_bytes(url.encode())
 
     def ensure(self) -> bool:
         """See that it is there and as it was made; whether it had to be made.
@@ -162,6 +185,7 @@ class Control:
             (new / "HEAD").write_bytes(_HEAD)
             (new / "config").write_bytes(_CONFIG)
             (new / "objects/info/alternates").write_bytes(_ALTERNATES)
+            (new / "origin").write_bytes(self.origin().encode())
             lines = [b"%b %b\n" % (references[name], name) for name in references]
             if lines:
                 (new / "packed-refs").write_bytes(b"".join(lines))
@@ -250,7 +274,9 @@ def listed(repository: Path) -> dict[bytes, bytes]:
     if known is not None:
         return known
     arguments = ["for-each-ref", "--format=%(refname)%00%(objectname)%00", REMOTE]
-    fields = git.run(arguments, git_dir=repository).stdout.split(b"\0")
+    fields = git.run(arguments, git_dir=repository, most=_LISTED_MOST).stdout.split(
+        b"\0"
+    )
     names = [name.lstrip(b"\n") for name in fields[::2]]
     refs = dict(zip(names, fields[1::2], strict=False))
     refs.pop(f"{REMOTE}HEAD".encode(), None)  # another name for one of them

@@ -105,12 +105,15 @@ class Planted:
         }
 
 
-def look(clone: Path) -> list[Planted]:
+def look(clone: Path, *, at_objects: bool = False) -> list[Planted]:
     """Everything suspect in the clone's configuration and in that of its worktrees, at most a few dozen entries.
 
+    ``at_objects``: also what git would wait for in the place of an object.
     Where there is more, or more than is looked at, the last entry says so and has no key: nobody approves what was not seen.
     """
     names = [*clone_files.diversions(clone), *clone_files.oddities(clone)]
+    if at_objects:
+        names += clone_files.odd_objects(clone)
     found = [_file(name) for name in dict.fromkeys(names)]
     read: set[bytes] = set()
     for where in _files(clone):

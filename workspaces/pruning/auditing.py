@@ -58,13 +58,19 @@ def _audited(entry: LedgerEntry, stop: Stop | None) -> Audited:
         .first()
     )
     if archive is None:
-        if not Workspace.objects.filter(name=entry.workspace).exists():
+        # Another may have been added under its name since.
+        same = Workspace.objects.filter(name=entry.workspace, created_at__lte=entry.at)
+        if not same.exists():
             return Audited(entry=entry, finding=Finding.GONE)
         return _wrong(entry, f"there is no archive {entry.archive_id}")
-    said = (entry.worktree_id, entry.commit_sha, entry.manifest_digest)
-    if said != (archive.worktree_id, archive.commit_sha, archive.manifest_digest):
+    said, says = (
+        (one.worktree_id, one.path, one.commit_sha, one.manifest_digest)
+        for one in (entry, archive)
+    )
+    if said != says:
         return _wrong(
-            entry, f"archive {archive.pk} names another worktree, commit or manifest"
+            entry,
+            f"archive {archive.pk} names another worktree, path, commit or manifest",
         )
     if archive.state == WorktreeArchive.State.EXPIRED:
         return _expired(entry)
@@ -99,10 +105,15 @@ def _read(archive: WorktreeArchive, stop: Stop | None) -> None:
         bundles.opened(repository, archive, stop=stop) as ours,
     ):
         verifying.check(repository, ours, archive)
-        kept = archive.bundle or repository.commit_of(archive.ref)
-        if kept not in {archive.bundle, archive.commit_sha}:
+        if archive.bundle:
+            ref = bundles.base_ref(archive)
+            is_held = bundles.is_base_held(repository, archive)
+        else:
+            ref = archive.ref
+            is_held = repository.commit_of(ref) == archive.commit_sha
+        if not is_held:
             raise ArchiveDamaged(
-                f"{archive.ref} does not lead to it, so that git may drop it; the next workspace_maintenance mends that"
+                f"{ref} does not lead to it, so that git may drop it; the next workspace_maintenance mends that"
             )
 
 

@@ -35,15 +35,33 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Things of one kind: how many, and the names of the first, made presentable."""
+    """Things of one kind: how many, and the names of the first, made presentable.
+
+    ``directories`` of them are directories of files that are not counted; ``has_more``: there may be more than were counted.
+    """
 
     count: int = 0
     names: tuple[str, ...] = ()
+    directories: int = 0
+    has_more: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Found:
-        shown = tuple(_shown(name) for name in names[:NAMED_MOST])
-        return cls(count=len(names), names=shown)
+    def of(cls, names: Sequence[str], *, most: int | None = None) -> Found:
+        """``most``: so many are looked for."""
+        return cls(
+            count=len(names),
+            names=tuple(_shown(name) for name in names[:NAMED_MOST]),
+            directories=sum(name.endswith("/") for name in names),
+            has_more=most is not None and len(names) >= most,
+        )
+
+    def files_in_words(self, kind: str) -> list[str]:
+        """:meth:`in_words` of files that git lists, and of directories that it lists as a whole."""
+        if not self.directories:
+            return self.in_words(f"{kind} file")
+        only = self.directories == self.count
+        many = f"{kind} directories" if only else f"{kind} files and directories"
+        return self.in_words(f"{kind} directory", many)
 
     def in_words(self, one: str, many: str = "") -> list[str]:
         """``["2 stashes (a, b)"]``, or [] where there are none."""
@@ -52,7 +70,8 @@ class Found:
         what = one if self.count == 1 else many or f"{one}s"
         shown = ", ".join(self.names[:_TOLD_MOST])
         more = ", …" if self.count > _TOLD_MOST else ""
-        return [f"{self.count} {what} ({shown}{more})"]
+        count = f"{self.count} or more" if self.has_more else f"{self.count}"
+        return [f"{count} {what} ({shown}{more})"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,8 +114,8 @@ class Contents:
             *self.unchecked,
             *(f"{what} in progress" for what in self.operations),
             *self.changed.in_words("uncommitted change"),
-            *self.untracked.in_words("untracked file"),
-            *self.ignored.in_words("ignored file"),
+            *self.untracked.files_in_words("untracked"),
+            *self.ignored.files_in_words("ignored"),
             *self.hidden.in_words(
                 "file that git is told not to compare",
                 "files that git is told not to compare",
@@ -192,7 +211,9 @@ def unpushed_branches(repository: Repository, *, stop: Stop | None = None) -> li
 def _without_files(look: Look) -> Contents:
     unchecked: list[str] = []
     loose = _asked(look.commits_on_no_branch, _MOVES, unchecked) or []
-    return Contents(loose=Found.of(loose), unchecked=tuple(unchecked))
+    return Contents(
+        loose=Found.of(loose, most=inspection.COMMITS_MOST), unchecked=tuple(unchecked)
+    )
 
 
 def _with_files(look: Look, *, measure: bool) -> Contents:
@@ -205,9 +226,9 @@ def _with_files(look: Look, *, measure: bool) -> Contents:
     loose = _asked(look.commits_on_no_branch, _MOVES, unchecked) or []
     size, again = _measured(look, files.recreatable) if measure else (None, None)
     return Contents(
-        commits=Found.of(commits),
+        commits=Found.of(commits, most=inspection.COMMITS_MOST),
         merged=look.merged() if commits else 0,
-        loose=Found.of(loose),
+        loose=Found.of(loose, most=inspection.COMMITS_MOST),
         changed=Found.of(files.changed),
         untracked=Found.of(files.untracked),
         ignored=Found.of(files.ignored),

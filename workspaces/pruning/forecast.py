@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db.models.functions import Now
 
-from workspaces import hosts, paths, prune, seal
+from workspaces import hosts, paths, prune, seal, worktrees
 from workspaces.exceptions import (
     ArchiveTooLarge,
     ConfigTampered,
@@ -26,10 +26,11 @@ from workspaces.repository import Repository
 def lines() -> Iterator[str]:
     """One line for each worktree that would be warned of, pruned, finished or kept; the contents of this host's are looked at."""
     count = 0
+    unfinished = Worktree.objects.unfinished()
     for rows, told in (
         (warn.due(), _would_warn),
-        (prune.due(), _would_prune),
-        (Worktree.objects.unfinished(), _would_finish),
+        (prune.due().exclude(pk__in=unfinished.values("pk")), _would_prune),
+        (unfinished, _would_finish),
         (_kept(), _would_keep),
     ):
         for worktree in _listed(rows):
@@ -65,6 +66,12 @@ def _would_warn(worktree: Worktree) -> str:
     found = _look(worktree)
     if isinstance(found, str):
         return f"would be warned of; {found}"
+    try:
+        _refuse_used(worktree)
+    except WorktreeBusy as error:
+        return f"would be kept: {error}"
+    if not paths.own_worktree_path(worktree).is_dir():
+        return "would be warned of; its directory is not on the disk"
     return f"would be warned of; {_has(found)}"
 
 
@@ -76,6 +83,8 @@ def _would_prune(worktree: Worktree) -> str:
         _refuse(worktree, found)
     except WorkspacesError as error:
         return f"would be kept: {error}"
+    if _is_gone(worktree):
+        return "would be written down as gone: nothing of it is left on the disk"
     left_out = (
         f"; left out: {', '.join(found.recreatable.names)}{', …' if found.recreatable.count > len(found.recreatable.names) else ''}"
         if found.recreatable.count
@@ -114,17 +123,16 @@ def _look(worktree: Worktree) -> Contents | str:
 
 def _refuse(worktree: Worktree, found: Contents) -> None:
     """Raise what would keep it, as far as that can be seen without archiving it."""
+    _refuse_used(worktree)
     path = paths.own_worktree_path(worktree)
     repository = Repository(paths.own_directory(worktree.workspace))
-    if activity.since(repository, worktree, path) is not None:
-        raise WorktreeBusy("something was done in it since it was let go of")
     if os.path.lexists(path):
         removal.check(path)
         if used := activity.workers(path):
             raise WorktreeBusy(used)
         clearing.refuse_foreign(repository, path)
         removal.check_deletable(path)
-    if planted := seal.planted(repository, worktree.workspace.approved_config):
+    if planted := seal.planted(worktree.workspace, repository):
         raise ConfigTampered(
             f"the clone's configuration has {len(planted)} keys that nobody approved"
         )
@@ -135,6 +143,23 @@ def _refuse(worktree: Worktree, found: Contents) -> None:
             f"it has {size} bytes, and at most {settings.ACW_ARCHIVE_MAX_SIZE} that are nowhere else are archived"
             " (ACW_ARCHIVE_MAX_SIZE)"
         )
+
+
+def _refuse_used(worktree: Worktree) -> None:
+    """Raise where its use would be noted instead."""
+    repository = Repository(paths.own_directory(worktree.workspace))
+    path = paths.own_worktree_path(worktree)
+    if activity.since(repository, worktree, path) is not None:
+        raise WorktreeBusy("something was done in it since it was let go of")
+
+
+def _is_gone(worktree: Worktree) -> bool:
+    """Whether neither its files nor what git keeps of it are there."""
+    repository = Repository(paths.own_directory(worktree.workspace))
+    path = paths.own_worktree_path(worktree)
+    return (
+        not os.path.lexists(path) and worktrees.registration(repository, path) is None
+    )
 
 
 def _has(found: Contents) -> str:

@@ -26,7 +26,8 @@ _IN_PROGRESS = {
     "rebase-apply": "a rebase or am",
     "sequencer": "a sequence of picks",
 }
-_COMMITS_MOST = 1000
+COMMITS_MOST = 1000
+"""Commits that are listed; there may be more."""
 _EXCLUDED_MOST = 20_000
 """Bounds the length of a command; what is beyond it is reported rather than lost."""
 _LISTING_MOST = 64 * 1024 * 1024
@@ -176,8 +177,8 @@ class Look:
         kept = ["--not", "--remotes", "--branches"]
         suspects = [
             batch
-            for start in range(0, len(visited), _COMMITS_MOST)
-            if self._commits(*(batch := visited[start : start + _COMMITS_MOST]), *kept)
+            for start in range(0, len(visited), COMMITS_MOST)
+            if self._commits(*(batch := visited[start : start + COMMITS_MOST]), *kept)
         ]
         if not suspects:
             return []
@@ -188,7 +189,7 @@ class Look:
         logged = [
             commit
             for ref in branches.splitlines()
-            for commit in self._logged(ref, f"--max-count={_COMMITS_MOST}")
+            for commit in self._logged(ref, f"--max-count={COMMITS_MOST}")
         ]
         kept += logged[:_EXCLUDED_MOST]
         # One commit may be found by several batches.
@@ -238,7 +239,7 @@ class Look:
         return list(dict.fromkeys(log.decode().split()))
 
     def _commits(self, *revisions: str) -> list[str]:
-        found = self._git("rev-list", f"--max-count={_COMMITS_MOST}", *revisions, "--")
+        found = self._git("rev-list", f"--max-count={COMMITS_MOST}", *revisions, "--")
         return found.decode().split()
 
     def _titled(self, *revisions: str) -> list[str]:
@@ -248,7 +249,7 @@ class Look:
             "--no-show-signature",
             # No more of a title than is shown.
             "--format=%h %<(80,trunc)%s",
-            f"--max-count={_COMMITS_MOST}",
+            f"--max-count={COMMITS_MOST}",
             *revisions,
             "--",
         )

@@ -30,7 +30,7 @@ def archive_worktree(context: JobContext, payload: ArchivePayload) -> None:
 
     What keeps it is told to its people, and completes the job: they have to do something about it.
     """
-    # Held, pinned or gone since: nothing is to be done any more.
+    # Held, kept, pinned, restored or gone since: nothing is to be done any more.
     with (
         interruptible(context),
         contextlib.suppress(WorktreeError, *prune.KEPT_BECAUSE),
@@ -38,5 +38,6 @@ def archive_worktree(context: JobContext, payload: ArchivePayload) -> None:
         prune.archive_worktree(
             payload.worktree_id,
             actor=payload.actor,
+            as_of=payload.as_of,
             stop=lambda: context.should_stop,
         )

@@ -9,10 +9,13 @@ from django.conf import settings
 from workspaces.models import Worktree
 
 
-def pruned_after(worktree: Worktree) -> dt.datetime | None:
+def pruned_after(
+    worktree: Worktree, *, now: dt.datetime | None = None
+) -> dt.datetime | None:
     """The time after which the next ``worktree_prune`` removes it, unless it is used before; None: none does.
 
-    It may be over: the runner looks once a day.
+    It may be over: the runner looks once a day. Where a warning is required and there was none, it is reckoned as if it came at
+    the database's ``now``.
     """
     if (
         worktree.held_by is not None
@@ -23,9 +26,9 @@ def pruned_after(worktree: Worktree) -> dt.datetime | None:
     at = worktree.last_used_at + settings.JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD
     if worktree.kept_until is not None:
         at = max(at, worktree.kept_until)
-    if settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING and worktree.prune_warning_at:
-        lead = settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
-        at = max(at, worktree.prune_warning_at + lead)
+    warned = worktree.prune_warning_at or now
+    if settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING and warned:
+        at = max(at, warned + settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD)
     return at
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-NAMES = frozenset(
+_DIRECTORIES = frozenset(
     {
-        ".DS_Store",
         ".cache",
-        ".coverage",
         ".eggs",
         ".gradle",
         ".mypy_cache",
@@ -31,14 +29,23 @@ NAMES = frozenset(
         "venv",
     }
 )
-"""Names of files, and of directories that git ignores as a whole."""
+
+_FILES = frozenset({".DS_Store", ".coverage"})
 
 _SELF_IGNORING = frozenset(
     {".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv"}
 )
 """Directories whose tools put a ``.gitignore`` of ``*`` in them: git lists what is in them instead."""
 
-SUFFIXES = (".pyc", ".pyo", ".egg-info", ".o", ".class")
+_DIRECTORY_SUFFIXES = (".egg-info",)
+_FILE_SUFFIXES = (".pyc", ".pyo", ".o", ".class")
+
+
+def is_named(name: str, *, is_directory: bool) -> bool:
+    """Whether tools make what has this name again. A file or a link ``build`` is somebody's own, and so is a directory ``a.o``."""
+    if is_directory:
+        return name in _DIRECTORIES or name.endswith(_DIRECTORY_SUFFIXES)
+    return name in _FILES or name.endswith(_FILE_SUFFIXES)
 
 
 def is_recreatable(path: str) -> bool:
@@ -48,6 +55,6 @@ def is_recreatable(path: str) -> bool:
     no reason: ``build/.env`` may lie beside a ``build/run.sh`` that is committed.
     """
     *above, name = PurePosixPath(path).parts
-    return (
-        name in NAMES or name.endswith(SUFFIXES) or not _SELF_IGNORING.isdisjoint(above)
-    )
+    return is_named(
+        name, is_directory=path.endswith("/")
+    ) or not _SELF_IGNORING.isdisjoint(above)

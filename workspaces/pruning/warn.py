@@ -106,6 +106,8 @@ def _tell(worktree: Worktree, found: Contents | None, problem: str) -> bool:
         if rows.select_for_update(skip_locked=True).only("pk").first() is None:
             return False
         rows.update(prune_warning_at=Now())
+        # It may have to have been warned of for some time.
+        worktree.refresh_from_db(fields=["prune_warning_at"])
         dispatch(_event(worktree, found, problem))
     log.info(
         LogEvent.WORKTREE_WARNED,

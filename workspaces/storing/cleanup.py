@@ -18,7 +18,7 @@ from workspaces.events import LogEvent
 from workspaces.models import Attachment
 from workspaces.querysets import AttachmentQuerySet
 from workspaces.storing import storage
-from workspaces.storing.sweep import sweep
+from workspaces.storing.sweep import exists, sweep
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,9 @@ def _remove(
         with transaction.atomic():
             locked = expired.select_for_update(skip_locked=True, of=of).order_by("pk")
             batch = list(locked[:_BATCH])
+            if batch:
+                # Of one that does not answer nothing is forgotten.
+                exists(batch[0].file.name or "")
             Attachment.objects.filter(
                 pk__in=[attachment.pk for attachment in batch]
             ).delete()

@@ -18,7 +18,7 @@ from workspaces import attachments
 from workspaces.events import LogEvent
 from workspaces.models import Attachment
 from workspaces.querysets import AttachmentQuerySet
-from workspaces.storing import file_claims, missing, storage
+from workspaces.storing import file_claims, missing, ownership, storage
 
 log = logging.getLogger(__name__)
 
@@ -59,15 +59,20 @@ def sweep(retention: dt.timedelta, *, stop: Callable[[], bool]) -> Swept:
     """
     oldest = _now() - max(retention, UNRECORDED_AGE)
     marks = missing.Marks()
-    if not (ours := _has_ever_stored()):
-        _tell_unswept("this database has never had an attachment")
+    reason = (
+        ownership.refusal()
+        if _has_ever_stored()
+        else "this database has never had an attachment"
+    )
+    if reason:
+        _tell_unswept(reason)
     files = 0
     seen: list[str] = []
     try:
         for listed in _walk(stop):
             seen.append(listed.directory)
             unrecorded = _compare(listed, marks)
-            if ours:
+            if not reason:
                 files += sum(_delete(name, oldest) for name in unrecorded)
     except NotImplementedError:
         _tell_unswept("it does not list its files, or not tell their ages")
@@ -142,9 +147,9 @@ def _compare(listed: _Listed, marks: missing.Marks) -> list[str]:
             if row.missing_at is not None:
                 marks.found(row)
         # It may have been stored after the listing.
-        elif row.missing_at is None and not _exists(name):
+        elif row.missing_at is None and not exists(name):
             marks.lose(row)
-    return sorted(listed.names - recorded)
+    return sorted(listed.names - recorded - {ownership.MARK})
 
 
 def _delete(name: str, oldest: dt.datetime) -> bool:
@@ -172,7 +177,7 @@ def _ask_for_each(
     for row in _until(
         rows.only("file", "missing_at", "name").order_by("pk").iterator(), stop
     ):
-        there = _exists(row.file.name or "")
+        there = exists(row.file.name or "")
         if there and row.missing_at is not None:
             marks.found(row)
         elif not there and row.missing_at is None:
@@ -188,7 +193,8 @@ def _until(
         yield row
 
 
-def _exists(name: str) -> bool:
+def exists(name: str) -> bool:
+    """Whether the storage has the file. Raises what the storage raises."""
     try:
         return storage.attachment_storage().exists(name)
     except SuspiciousOperation:  # the row was written by hand

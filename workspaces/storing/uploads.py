@@ -35,6 +35,8 @@ def checked_name(name: str) -> str:
     Raises :class:`~workspaces.exceptions.AttachmentError` for one that is no plain file name, or that would show as
     another than it is.
     """
+    if not isinstance(name, str):
+        raise AttachmentError(f"name: must be text, got {name!r:.300}")
     cleaned = unicodedata.normalize("NFC", name[: 2 * NAME_MAX_BYTES])
     # Names of screenshots have spaces of other kinds.
     cleaned = "".join(
@@ -64,6 +66,8 @@ def checked_type(content_type: str) -> str:
 
     Raises :class:`~workspaces.exceptions.AttachmentError` for what is none, and for one that ``ACW_ATTACHMENT_TYPES`` has not.
     """
+    if not isinstance(content_type, str):
+        raise AttachmentError(f"content_type: must be text, got {content_type!r:.300}")
     bare = content_type.partition(";")[0].strip().lower()
     if not _TYPE.fullmatch(bare):
         raise AttachmentError(
@@ -101,12 +105,19 @@ class Measured:
 def measured(content: bytes | File[bytes]) -> Iterator[Measured]:
     """Read all of ``content``, from its beginning, and no more than is accepted.
 
-    Raises :class:`~workspaces.exceptions.AttachmentError` as soon as it is too large: what it says of its own size counts for nothing.
+    Raises :class:`~workspaces.exceptions.AttachmentError` as soon as it is too large: what it says of its own size counts for nothing;
+    and for what are no bytes.
     """
     source = ContentFile(content) if isinstance(content, bytes) else content
+    if not isinstance(source, File):
+        raise AttachmentError(
+            f"content: must be bytes or a django.core.files.File, such as File(stream), got {type(content).__name__}"
+        )
     size, digest = 0, hashlib.sha256()
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
         for chunk in source.chunks(_CHUNK):
+            if not isinstance(chunk, bytes):
+                raise AttachmentError("content: must be opened to read bytes, not text")
             size += len(chunk)
             check_size(size)
             digest.update(chunk)

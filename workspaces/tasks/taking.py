@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from workspaces import holds, hosts, paths
 from workspaces.archiving import lookup
+from workspaces.commands.verb import refused_by_disk
 from workspaces.exceptions import (
     ArchiveError,
     BranchInUse,
@@ -20,6 +21,7 @@ from workspaces.exceptions import (
     WorktreeHeld,
     WorktreeQuarantined,
 )
+from workspaces.holding import acquiring
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
 from workspaces.tasks import actions
@@ -86,7 +88,7 @@ def _with_acquired(
     hosts.check(workspace)
     repository = Repository(paths.own_directory(workspace))
     if branch is not None:
-        repository.check_branch(branch)
+        acquiring.check_branch(repository, branch)
     outcome = actions.take(task_id, by=by)
     if not outcome.ok:
         return outcome, None
@@ -98,6 +100,8 @@ def _with_acquired(
             acquired = _of_the_task(task_id, workspace, repository, holder=holder)
     except WorkspacesError as error:
         raise _without(outcome, str(error), workspace, holder) from error
+    except OSError as error:
+        raise _without(outcome, refused_by_disk(error), workspace, holder) from error
     used = actions.use_worktree(task_id, by=by, worktree=acquired)
     if not used.ok:
         holds.release(acquired.pk, holder=holder)

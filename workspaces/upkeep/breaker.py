@@ -17,11 +17,11 @@ from pathlib import Path
 
 from django.db import transaction
 from django.db.models.functions import Now
-from django.urls import reverse
 
 from notify.dispatch import Event, dispatch
+from notify.links import admin_page
 from notify.recipients import admins
-from workspaces import paths, topics
+from workspaces import paths, topics, worktrees
 from workspaces.events import LogEvent
 from workspaces.models import WorkspaceHost, Worktree
 from workspaces.models.host import MARK_LENGTH
@@ -72,6 +72,9 @@ def wrong_disk(host: str, *, force: bool = False, dry_run: bool = False) -> str:
     if not there:
         name = _mark_path(directory).name
         return f"{directory} has lost its mark ({name}): is another disk mounted there, or none?"
+    others = WorkspaceHost.objects.filter(mark=there).exclude(host=host)
+    if (other := others.first()) is not None:
+        return f"{directory} has the mark of host {other.host}: was ACW_HOST changed, or have two hosts one data directory?"
     return f"{directory} has the mark of another database: is this one new, or restored from before this host had workspaces?"
 
 
@@ -99,22 +102,29 @@ def stop(host: str, reason: str) -> None:
             stopped_reason=reason, **({"stopped_at": Now()} if new else {})
         )
         if new:
-            dispatch(_event(host, reason))
+            dispatch(_event(row, reason))
     log.error(LogEvent.RECONCILE_STOPPED, extra={"host": host, "reason": reason})
+
+
+def has_stopped(host: str) -> bool:
+    """Whether reconciliation has stopped itself there, by the last pass."""
+    return WorkspaceHost.objects.filter(host=host, stopped_at__isnull=False).exists()
 
 
 def passed(host: str, found: Mapping[str, object]) -> None:
     """Record that a pass over the host's disk came to its end, and what it found."""
-    usage = shutil.disk_usage(paths.data_directory())
+    room: dict[str, int] = {}
+    with contextlib.suppress(FileNotFoundError):
+        usage = shutil.disk_usage(paths.data_directory())
+        room = {"disk_free": usage.free, "disk_total": usage.total}
     WorkspaceHost.objects.update_or_create(
         host=host,
         defaults={
             "looked_at": Now(),
             "stopped_at": None,
             "stopped_reason": "",
-            "disk_free": usage.free,
-            "disk_total": usage.total,
             "found": dict(found),
+            **room,
         },
     )
 
@@ -124,9 +134,8 @@ def _mark_path(directory: Path) -> Path:
 
 
 def _mark_of(directory: Path) -> str:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return _mark_path(directory).read_text().strip()[:MARK_LENGTH]
-    return ""
+    read = worktrees.read_line(_mark_path(directory))
+    return "" if read is None else read.decode(errors="replace").strip()[:MARK_LENGTH]
 
 
 def _write_mark(directory: Path, mark: str) -> None:
@@ -135,7 +144,8 @@ def _write_mark(directory: Path, mark: str) -> None:
     os.rename(written, _mark_path(directory))
 
 
-def _event(host: str, reason: str) -> Event:
+def _event(row: WorkspaceHost, reason: str) -> Event:
+    host = row.host
     return Event(
         topic=topics.RECONCILE_STOPPED.name,
         recipients=admins(),
@@ -145,7 +155,7 @@ def _event(host: str, reason: str) -> Event:
             f" it is, run this on {host}: manage.py workspace reconcile --force"
         ),
         data={
-            "url": reverse("admin:workspaces_workspace_changelist"),
+            "url": admin_page(row),
             "host": host,
             "reason": reason,
         },

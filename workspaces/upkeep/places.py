@@ -37,8 +37,13 @@ class Place:
         return self.is_back or (is_ready and not self.is_gone)
 
 
-def places_of(host: str, *, name: str | None = None) -> list[Place]:
-    """Those of the host, or the one of this ``name``; not those that are still being cloned, or whose row names another path."""
+def places_of(
+    host: str, *, name: str | None = None, refused: list[str] | None = None
+) -> list[Place]:
+    """Those of the host, or the one of this ``name``; not those that are still being cloned.
+
+    Nor those whose row names another path, or leads through a link: why not comes to ``refused``.
+    """
     rows = Workspace.objects.on_host(host).exclude(state=Workspace.State.CLONING)
     workspaces = list(rows.select_related("owner").order_by("pk"))
     if name is not None:
@@ -53,6 +58,8 @@ def places_of(host: str, *, name: str | None = None) -> list[Place]:
                 LogEvent.WORKSPACE_CLONE_MISSING,
                 extra={"workspace": workspace.name, "error": str(error)},
             )
+            if refused is not None:
+                refused.append(str(error))
             continue
         is_there = repository.path.is_dir()
         found.append(

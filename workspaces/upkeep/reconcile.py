@@ -74,7 +74,7 @@ def reconcile(
     report = Report()
     if not dry_run and name is None:
         report.expired = expiry.end_expired(host)
-    places = places_of(host, name=name)
+    places = places_of(host, name=name, refused=report.failed)
     report.workspaces = len(places)
     report.unknown = unknown_directories() if name is None else []
     report.clones_missing = [p.workspace.name for p in places if p.is_gone]
@@ -82,6 +82,8 @@ def reconcile(
     reason = ""
     if places:
         reason = breaker.wrong_disk(host, force=force, dry_run=dry_run)
+    elif name is None and report.failed:
+        reason = f"no workspace lies where it has to: {report.failed[0]}"
     lines = _look(places, report, stop=stop)
     if not force:
         reason = reason or breaker.too_many(_count(places, lines))
@@ -100,7 +102,7 @@ def reconcile(
         before = [line for line in lines if line.workspace == place.workspace.name]
         if before:
             report.lines += _mend(place, before, report, stop=stop)
-    if name is None and places:
+    if name is None and (places or breaker.has_stopped(host)):
         breaker.passed(host, _summary(places, report))
     report.sized = _sample(places, stop=stop)
     log.info(

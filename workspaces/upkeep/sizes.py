@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.db.models.functions import Now
 
 from workspaces import paths
 from workspaces.exceptions import OutsideDataDirectory
 from workspaces.models import Workspace, Worktree
-from workspaces.pruning.recreatable import NAMES, SUFFIXES
+from workspaces.pruning.recreatable import is_named
 from workspaces.repository import Stop
 
 LONGEST = dt.timedelta(seconds=30)
@@ -26,6 +27,14 @@ LONGEST = dt.timedelta(seconds=30)
 
 EVERY = dt.timedelta(days=1)
 """What nobody has used since is sampled so often."""
+
+_STATES = [
+    Worktree.State.READY,
+    # Takes nothing any more.
+    Worktree.State.MISSING,
+    Worktree.State.QUARANTINED,
+]
+"""In which nobody works on the directory as a whole."""
 
 _BLOCK = 512  # of st_blocks, whatever the file system's own is
 
@@ -102,17 +111,16 @@ class _Walk:
                     path = f"{directory}/{entry.name}"
                     if path in self._skipped:
                         continue
-                    again = (
-                        is_recreatable
-                        or entry.name in NAMES
-                        or entry.name.endswith(SUFFIXES)
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    again = is_recreatable or is_named(
+                        entry.name, is_directory=is_directory
                     )
                     try:
                         found = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue
                     self._count(found, is_recreatable=again)
-                    if entry.is_dir(follow_symlinks=False):
+                    if is_directory:
                         below.append((path, again))
         finally:
             os.close(descriptor)
@@ -139,22 +147,29 @@ def sample_due(
 ) -> set[int]:
     """Sample what was used since the last time, or not sampled for a day; those sampled longest ago come first.
 
-    What ``limit`` leaves no time for is the next call's. Returns the ids of workspaces whose sum is new.
+    Where acquires are refused for their workspace's size, all of it, since somebody may have made room by hand. What ``limit`` leaves no time for is the next call's. Returns the ids of workspaces whose sum is new.
     """
     deadline = time.monotonic() + limit.total_seconds()
     long_ago = Now() - EVERY
     wanted = Q(sized_at__isnull=True) | Q(sized_at__lt=long_ago)
     oldest_first = F("sized_at").asc(nulls_first=True)
+    over = Workspace.objects.none()
+    if limit_bytes := settings.ACW_WORKSPACE_HARD_LIMIT:
+        over = Workspace.objects.filter(size_bytes__gt=limit_bytes)
     clones = Workspace.objects.filter(
-        wanted, pk__in=workspace_ids, state=Workspace.State.READY
+        wanted | Q(pk__in=over.values("pk")),
+        pk__in=workspace_ids,
+        state=Workspace.State.READY,
     ).order_by(oldest_first, "pk")
     worktrees = (
         Worktree.objects.filter(
             wanted
             | Q(last_used_at__gt=F("sized_at"))
-            | Q(held_by__isnull=False, sized_at__lt=Now() - EVERY / 24),
+            | Q(held_by__isnull=False, sized_at__lt=Now() - EVERY / 24)
+            | Q(state=Worktree.State.MISSING, size_bytes__gt=0)
+            | Q(workspace__in=over.values("pk")),
             workspace__in=workspace_ids,
-            state=Worktree.State.READY,
+            state__in=_STATES,
         )
         .select_related("workspace")
         .order_by(oldest_first, "pk")
@@ -186,6 +201,8 @@ def sample_worktree(worktree: Worktree, *, stop: Stop | None = None) -> None:
     except OutsideDataDirectory:
         return
     size = measure(path, stop=stop)
+    if stop is not None and stop():
+        return  # the next call's, and not fresh
     Worktree.objects.filter(pk=worktree.pk).update(
         size_bytes=_at_least(size, worktree.size_bytes), sized_at=Now()
     )
@@ -198,6 +215,8 @@ def sample_clone(workspace: Workspace, *, stop: Stop | None = None) -> None:
     except OutsideDataDirectory:
         return
     size = measure(directory, without=[directory / "worktrees"], stop=stop)
+    if stop is not None and stop():
+        return
     Workspace.objects.filter(pk=workspace.pk).update(
         clone_bytes=_at_least(size, workspace.clone_bytes), sized_at=Now()
     )

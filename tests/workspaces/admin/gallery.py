@@ -15,7 +15,7 @@ from tests.workspaces.factories import (
     WorktreeFactory,
 )
 from workspaces import attachments
-from workspaces.models import Workspace, Worktree, WorktreeArchive
+from workspaces.models import Workspace, WorkspaceHost, Worktree, WorktreeArchive
 from workspaces.pruning.contents import Contents, Found
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
@@ -127,6 +127,23 @@ def fill() -> tuple[Workspace, Worktree, WorktreeArchive]:
             verified="10,155 entries are as on the disk, 12 of them read again",
             data={"files": ["a" * 200, HOSTILE]},
         )
+    WorkspaceHost.objects.create(
+        host="near", looked_at=now - hour, disk_free=9 * 10**10, disk_total=10**11
+    )
+    WorkspaceHost.objects.create(
+        host="far",
+        mark="f" * 32,
+        looked_at=now - day,
+        stopped_at=now - hour,
+        stopped_reason=f"/srv/{LONG} is empty: is the disk mounted, and ACW_DATA_DIR the same?",
+        disk_free=3 * 10**9,
+        disk_total=10**11,
+        found={
+            "aside": {"shop": 12, "w" * 100: 1},
+            "unknown": [LONG, HOSTILE],
+            "failed": ["shop: it stays until nobody works in it: process 12 " + LONG],
+        },
+    )
     conversation = ConversationFactory(title="Make " + "t" * 150, owner=shop.owner)
     attachments.attach(conversation, name="a" * 120 + ".txt", content=b"hello")
     return shop, held, archive

@@ -24,6 +24,7 @@ from workspaces.models import (
     Conversation,
     LedgerEntry,
     Workspace,
+    WorkspaceHost,
     Worktree,
 )
 from workspaces.repository import Repository
@@ -103,6 +104,8 @@ def test_pages_are_read_without_scrolling_sideways(
             f"conversation/{Conversation.objects.get().pk}/change/",
             f"attachment/{Attachment.objects.get().pk}/change/",
             "attachment/add/",
+            f"workspacehost/{WorkspaceHost.objects.get(host='far').pk}/change/",
+            "workspacehost/",
             "workspace/",
             "worktree/",
             "worktreearchive/",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -8,6 +10,7 @@ from notify.models import AuditEntry
 from tests.workspaces.admin.desk import act, staff
 from tests.workspaces.factories import ConversationFactory
 from workspaces import attachments
+from workspaces.admin.conversation import ConversationAdmin
 from workspaces.models import Attachment, Conversation
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +52,55 @@ def test_a_conversation_can_be_added_and_changed(admin_client: Client):
     admin_client.post(change, {"title": "two", **inline})
     conversation.refresh_from_db()
     assert conversation.title == "two"
+
+
+def test_what_was_deleted_or_brought_back_meanwhile_stays_so(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = ConversationFactory()
+    change = reverse(f"{CONVERSATIONS}_change", args=[conversation.pk])
+    edited = {"attachments-TOTAL_FORMS": 0, "attachments-INITIAL_FORMS": 0}
+    save = ConversationAdmin.save_form
+    for meanwhile in ("delete_softly", "undelete"):
+
+        def saved(*args: Any, what: str = meanwhile, **options: Any) -> Any:
+            getattr(Conversation.objects.all(), what)()
+            return save(*args, **options)
+
+        monkeypatch.setattr(ConversationAdmin, "save_form", saved)
+        admin_client.post(change, {"title": meanwhile, **edited})
+        conversation.refresh_from_db()
+        assert conversation.title == meanwhile
+        assert (conversation.deleted_at is None) == (meanwhile == "undelete")
+
+
+def test_a_page_shows_the_newest_of_many_attachments_and_leads_to_all(
+    admin_client: Client, attachment: Attachment, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("workspaces.admin.conversation.SHOWN", 2)
+    conversation = attachment.conversation
+    assert conversation
+    newer = [
+        attachments.attach(conversation, name=name, content=b"x") for name in "xyz"
+    ]
+    change = reverse(f"{CONVERSATIONS}_change", args=[conversation.pk])
+    page = admin_client.get(change).content.decode()
+    shown = [download_url(each) in page for each in (attachment, *newer)]
+    assert shown == [False, False, True, True]
+    assert "4, of which the newest 2 are below" in page
+    everything = reverse(f"{ATTACHMENTS}_changelist")
+    assert f"{everything}?conversation__id__exact={conversation.pk}" in page
+
+    # Another was uploaded since the page was drawn.
+    posted = {"attachments-TOTAL_FORMS": 2, "attachments-INITIAL_FORMS": 2}
+    for number, each in enumerate(newer[:2]):
+        posted[f"attachments-{number}-id"] = each.pk
+        posted[f"attachments-{number}-conversation"] = conversation.pk
+    answer = admin_client.post(change, {"title": "two", **posted})
+    assert answer.status_code == 302
+    conversation.refresh_from_db()
+    assert conversation.title == "two"
+    assert Attachment.objects.filter(conversation=conversation).count() == 4
 
 
 def test_conversations_are_deleted_softly_and_brought_back(admin_client: Client):

@@ -25,6 +25,8 @@ def test_hosts_are_offered_once_and_chosen(of: type[HostFilter], model: type[Mod
     chosen = of(request, {"host": ["there"]}, model, model_admin)
     assert chosen.lookup_choices == [("here", "here"), ("there", "there")]
     assert chosen.queryset(request, model._default_manager.all()).count() == 1
+    nobodys = of(request, {"host": ["a\0b"]}, model, model_admin)
+    assert nobodys.queryset(request, model._default_manager.all()).count() == 0
     unchosen = of(request, {}, model, model_admin)
     rows = model._default_manager.all()
     assert unchosen.queryset(request, rows).count() == rows.count()

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
+import pytest
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
-
-import pytest
 
 from tests.workspaces.admin.desk import shown, staff
 from tests.workspaces.factories import WorkspaceFactory
@@ -43,7 +42,7 @@ def test_the_list_tells_which_goes_on_and_what_waits(
         ">goes on<",
         ">no pass yet<",
         "25.0 GB of 100.0 GB free (25%)",
-        "3 put aside, 1 of no workspace, 1 not mended",
+        "3 put aside, 1 unknown, 1 not mended",
     ):
         assert word in page, word
     url = reverse(f"{PAGE}_changelist")
@@ -60,7 +59,7 @@ def test_the_page_has_all_that_an_operator_needs(
         "&lt;b&gt; is empty: is the disk mounted?",
         "run on far: manage.py workspace reconcile --force",
         "f" * 32,
-        "<li>shop: 2</li><li>mill: 1</li>",
+        "<li>mill: 1</li><li>shop: 2</li>",
         "<li>&lt;i&gt;nobodys</li>",
         "<li>shop: it stays until nobody works in it</li>",
         "/workspaces/workspace/?host=far",

@@ -56,3 +56,11 @@ def test_what_cannot_be_seen_is_made_visible_and_credentials_go():
     assert pieces.shown("a\u202eb https://u:p@h/") == (
         "a\N{REPLACEMENT CHARACTER}b https://u:***@h/"
     )
+
+
+def test_a_size_says_how_long_ago_it_was_counted():
+    at = now()
+    html = pieces.sampled(2048, at - dt.timedelta(hours=3), at)
+    assert html.startswith('2.0\xa0KB <span class="aside"><time')
+    assert "3h ago" in html
+    assert pieces.sampled(None, None, at) == "-"

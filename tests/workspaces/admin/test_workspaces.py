@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,6 +15,7 @@ from jobs.models import Job
 from notify.models import AuditEntry
 from tests.workspaces.admin.desk import act, press, shown, staff
 from tests.workspaces.factories import UserFactory, WorkspaceFactory, WorktreeFactory
+from workspaces.admin.workspaces import WorkspaceAdmin
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +96,24 @@ def test_a_credential_in_a_remote_is_never_shown(admin_client: Client):
     for page in (shown(admin_client, PAGE), shown(admin_client, PAGE, workspace)):
         assert "git.example/x" in page
         assert "SECRET" not in page
+
+
+def test_what_a_fetch_has_written_meanwhile_stays(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    workspace = WorkspaceFactory()
+    save = WorkspaceAdmin.save_form
+
+    def saved(*args: Any, **options: Any) -> Any:
+        Workspace.objects.update(fetch_failures=3)
+        return save(*args, **options)
+
+    monkeypatch.setattr(WorkspaceAdmin, "save_form", saved)
+    url = reverse("admin:workspaces_workspace_change", args=[workspace.pk])
+    owner = UserFactory()
+    admin_client.post(url, {"owner": owner.pk})
+    after = Workspace.objects.get()
+    assert (after.owner, after.fetch_failures) == (owner, 3)
 
 
 def test_only_the_owner_can_be_changed(admin_client: Client):

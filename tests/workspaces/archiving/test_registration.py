@@ -64,11 +64,14 @@ def test_a_head_that_is_a_pipe_is_not_waited_for(repository: Repository, admin: 
 
 
 def test_locks_and_what_is_made_anew_are_no_part_of_it(admin: Path):
-    for name in ("index.lock", "HEAD.lock", "mine"):
-        (admin / name).touch()
+    submodule = admin / "modules" / "vendor" / "poetry.lock"
+    submodule.mkdir(parents=True)
+    for file in ("index.lock", "HEAD.lock", "mine", submodule / "HEAD"):
+        (admin / file).touch()
     with Top(admin) as top:
         found = {entry.path for entry in registration.read(top).entries}
     assert {b"HEAD", b"index", b"mine", b"logs/HEAD"} <= found
+    assert b"modules/vendor/poetry.lock/HEAD" in found
     assert found.isdisjoint(
         {b"index.lock", b"HEAD.lock", b"gitdir", b"commondir", b"locked"}
     )

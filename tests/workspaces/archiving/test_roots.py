@@ -6,7 +6,7 @@ import pytest
 
 from tests.workspaces.remote import commit, git
 from workspaces.archiving import roots, store
-from workspaces.exceptions import ArchiveTooLarge
+from workspaces.exceptions import ArchiveTooLarge, NotArchivable
 from workspaces.models import Worktree
 from workspaces.repository import Repository
 
@@ -40,3 +40,16 @@ def test_logs_without_end_are_refused(
     monkeypatch.setattr(roots, "NAMED_MOST", 2)
     with store.opened(repository) as ours, pytest.raises(ArchiveTooLarge, match="3"):
         roots.of(ours, {"1", "2", "3"}, head="", has_index=False)
+
+
+def test_a_history_that_is_not_all_there_is_said_to_be_no_archive(
+    repository: Repository,
+):
+    head = git("rev-parse", "refs/remotes/origin/main", cwd=repository.path)
+    text = git("cat-file", "commit", head, cwd=repository.path)
+    broken = text.replace("author ", f"parent {'1' * 40}\nauthor ", 1)
+    with store.opened(repository) as ours:
+        asked = ("hash-object", "-t", "commit", "-w", "--stdin")
+        name = ours.run(*asked, stdin=broken.encode()).stdout.decode().strip()
+        with pytest.raises(NotArchivable, match="where its commits come from"):
+            roots.of(ours, {head, name}, head="", has_index=False)

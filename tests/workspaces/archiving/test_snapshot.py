@@ -156,10 +156,24 @@ def test_a_stale_lock_of_the_index_is_no_hindrance_and_not_archived(
 
 @pytest.mark.parametrize(
     "state",
-    ["detached", "unborn", "amended", "merging", "stash", "tag", "sparse", "split"],
+    [
+        "detached",
+        "unborn",
+        "amended",
+        "merging",
+        "stash",
+        "tag",
+        "sparse",
+        "shallow",
+        "split",
+    ],
 )
 def test_whatever_state_it_is_in_comes_back(
-    repository: Repository, worktree: Worktree, path: Path, state: str
+    repository: Repository,
+    worktree: Worktree,
+    path: Path,
+    checkout: Path,
+    state: str,
 ):
     kept = []
     if state == "detached":
@@ -195,6 +209,14 @@ def test_whatever_state_it_is_in_comes_back(
         (path / "d").mkdir()
         commit(path, "d/file")
         git("sparse-checkout", "set", "--no-cone", "/README", cwd=path)
+    elif state == "shallow":
+        commit(checkout, "more")
+        git("fetch", "--quiet", "--depth=1", checkout.as_uri(), "main", cwd=path)
+        git("checkout", "--quiet", "--detach", "FETCH_HEAD", cwd=path)
+        kept.append(commit(path))
+        # It has its parents, so that nothing is hidden by it.
+        with (repository.path / "shallow").open("a") as shallow:
+            shallow.write(f"{kept[0]}\n")
     else:
         git("update-index", "--split-index", cwd=path)
         (path / "staged").write_text("x")

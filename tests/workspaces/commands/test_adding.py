@@ -66,6 +66,21 @@ def test_where_no_worker_lives_it_is_cloned_at_once(
     assert not Job.objects.exists()
 
 
+def test_what_is_refused_is_refused_before_anything_is_said(
+    remote: Remote, capsys: pytest.CaptureFixture[str]
+):
+    workspace("add", "demo", remote.url, "--now")
+    capsys.readouterr()
+    for name, url, said in (
+        ("No Name", remote.url, "workspace name 'No Name'"),
+        ("other", "ext::sh", "remote helper"),
+        ("demo", remote.url, "there is a workspace 'demo' already"),
+    ):
+        with pytest.raises(CommandError, match=said):
+            workspace("add", name, url)
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.usefixtures("worker")
 def test_it_can_be_cloned_at_once_in_any_case(remote: Remote):
     workspace("add", "demo", remote.url, "--now")

@@ -111,6 +111,7 @@ def test_one_of_another_workspace_is_refused(workspace: Workspace, worktree: Wor
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["acquire", "demo", "--holder", ""], "holder '': it must be"),
         (["acquire", "demo", "--lease", "2"], "it has no unit"),
         (["acquire", "demo", "--lease", "0s"], "at most 3650 days"),
         (["acquire", "demo", "--id", "1", "--branch", "x"], "not allowed with"),

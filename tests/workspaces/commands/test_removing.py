@@ -7,7 +7,7 @@ from django.core.management import CommandError
 
 from notify.models import AuditEntry
 from tests.workspaces.commands.calling import workspace as run
-from workspaces.models import Workspace, Worktree
+from workspaces.models import LedgerEntry, Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
 
@@ -24,3 +24,6 @@ def test_work_is_discarded_only_when_asked(workspace: Workspace, worktree: Workt
         run("remove", "demo")
     assert run("remove", "demo", "--discard-work") == "demo: removed\n"
     assert AuditEntry.objects.get().data == {"discard_work": True}
+    entry = LedgerEntry.objects.get()
+    assert (entry.action, entry.path) == ("discarded", worktree.path)
+    assert entry.actor.startswith("command line (")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.utils import timezone
@@ -59,6 +60,7 @@ def test_one_is_shown_with_all_that_is_known():
         failing_since=timezone.now(),
         last_fetch_error="no route",
         maintenance_error="loose object is corrupt",
+        default_branch="\x1b[2Jmain",
         tampered_config=[{"key": "core.sshcommand", "value": "x"}],
         size_bytes=2_000_000,
     )
@@ -68,6 +70,8 @@ def test_one_is_shown_with_all_that_is_known():
     assert "next fetch why: the remote could not be reached, 3 times" in printed
     assert "maintenance error: loose object is corrupt\n" in printed
     assert "core.sshcommand" in printed
+    assert r"default branch: \x1b[2Jmain" in printed
+    assert re.search(r"^failing since: .* UTC$", printed, re.MULTILINE)
     assert "1.9 MB" in workspace("list")
     assert "clone progress" not in printed
     assert "SECRET" not in printed

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.core.management import CommandError
+from pytest_django import Settings
 
 from tests.workspaces.commands.calling import workspace
 from tests.workspaces.factories import WorkspaceFactory
@@ -43,6 +46,18 @@ def test_an_error_is_one_line_and_exit_status_1(
 def test_a_wrong_call_is_an_error(arguments: list[str]):
     with pytest.raises(CommandError):
         workspace(*arguments)
+
+
+def test_what_the_disk_refuses_is_one_line_too(
+    remote: Remote, settings: Settings, tmp_path: Path
+):
+    (tmp_path / "a\nfile").touch()
+    settings.ACW_DATA_DIR = tmp_path / "a\nfile"
+    with pytest.raises(
+        CommandError, match=r"^the disk refused: Not a dir.*file/"
+    ) as error:
+        workspace("add", "demo", remote.url, "--now")
+    assert "\n" not in str(error.value)
 
 
 def test_ctrl_c_is_one_line_and_exit_status_130(

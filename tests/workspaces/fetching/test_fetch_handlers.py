@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
+from jobs import thread_connection
+from jobs.connection import QueueConnection
 from jobs.enqueue import enqueue_many
 from jobs.exceptions import LeaseLost, Permanent, Snooze
 from jobs.models import Job, Status
@@ -23,6 +33,25 @@ from workspaces.plumbing import locking
 pytestmark = pytest.mark.django_db
 
 HERE = ["host:test-host"]
+COMPLETES = "WITH done AS (SELECT 1) SELECT count(*) FROM done"
+
+
+def fetch_in_worker(workspace: Workspace, meanwhile: Callable[[], object]) -> None:
+    """In a worker's thread, whose next statement comes after ``meanwhile``, and is one together with what waits for it."""
+
+    def work() -> None:
+        with QueueConnection() as own, pytest.MonkeyPatch.context() as patched:
+            thread_connection.lend(own)
+            with contextlib.suppress(Snooze):
+                payload = FetchPayload(workspace_id=workspace.pk)
+                fetch_handlers.fetch(context(), payload)
+            meanwhile()
+            patched.setattr(own, "write_waiting", lambda: pytest.fail("apart"))
+            own.execute(COMPLETES, {})
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
 
 
 def test_a_fetch_that_fails_completes_its_job_and_is_told(
@@ -216,3 +245,64 @@ def test_a_fetch_that_is_asked_for_does_not_wait_for_the_one_that_is_due(
     (job,) = run_due_jobs(queues=HERE)
     assert job.status == Status.COMPLETED
     assert Job.objects.filter(status=Status.PENDING).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_lone_fetch_came_to_is_written_with_its_jobs_completion_as_of_its_end(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    hour = dt.timedelta(hours=1)
+    Workspace.objects.update(last_fetched_at=Now() - 2 * hour)
+    workspace.refresh_from_db()
+    seen: list[Workspace] = []
+
+    def wait_an_hour() -> None:
+        seen.append(Workspace.objects.get())
+        later = time.monotonic() + hour.total_seconds()
+        clock = SimpleNamespace(monotonic=lambda: later)
+        monkeypatch.setattr("workspaces.fetching.fetch_rows.time", clock)
+
+    fetch_in_worker(workspace, wait_an_hour)
+    assert seen[0].last_fetched_at == workspace.last_fetched_at
+    row = Workspace.objects.get()
+    assert row.last_fetched_at is not None
+    ago = database_time() - row.last_fetched_at
+    assert hour <= ago < hour + dt.timedelta(minutes=1)
+    assert row.next_fetch_at - row.last_fetched_at < hour
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_written_later_of_a_fetch_that_did_not_work_or_after_something_turned(
+    workspace: Workspace, remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fetch, "LOCK_WAIT", dt.timedelta(0))
+    row = Workspace.objects.filter(pk=workspace.pk)
+    fields = [field.name for field in Workspace._meta.fields if not field.generated]
+    lock = paths.fetch_lock_path(Path(workspace.path).parent)
+    turns: tuple[dict[str, Any], ...] = (
+        {"failing_since": Now()},
+        {"default_branch": "trunk"},
+        {"url": "https://git.example/another.git"},
+        {"last_fetched_at": Now()},
+    )
+    for turned in turns:
+        before = row.values(*fields).get()
+        fetch_in_worker(workspace, partial(row.update, **turned))
+        after = row.values(*fields).get()
+        row.update(**before)
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == turned.keys()
+
+    before = row.values(*fields).get()
+    with locking.locked(lock, wait=dt.timedelta(0)):
+        fetch_in_worker(workspace, lambda: None)
+    assert row.values(*fields).get() == before
+
+    remote.vanish()
+    fetch_in_worker(workspace, lambda: None)
+    failed = row.get()
+    assert failed.last_fetched_at == before["last_fetched_at"]
+    assert (failed.fetch_problem, failed.fetch_failures) == ("not_found", 1)
+    remote.come_back()
+    fetch_in_worker(workspace, row.delete)
+    assert not row.exists()

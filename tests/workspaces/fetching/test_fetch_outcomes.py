@@ -34,7 +34,7 @@ def row() -> Workspace:
 
 def fail(row: Workspace, *failures: Failure, error: str = "it failed") -> None:
     for failure in failures:
-        fetch_outcomes.record_failure(row.pk, failure=failure, error=error)
+        fetch_outcomes.record_failure(row, failure=failure, error=error)
     row.refresh_from_db()
 
 
@@ -109,6 +109,38 @@ def test_each_problem_is_told_once_when_it_is_time(
     assert (row.fetch_problem, row.fetch_failures, row.remote_stamp) == ("", 0, "")
 
 
+def test_problems_that_take_turns_are_told_once_a_day(row: Workspace, told: Told):
+    fail(row, *[Failure.CORRUPT, Failure.NETWORK, Failure.DISK_FULL] * 3)
+    assert [n.data["class"] for n in told("workspace.sync_failed")] == ["corrupt"]
+    Workspace.objects.update(failure_told_at=Now() - dt.timedelta(days=1))
+    fail(row, *[Failure.CORRUPT, Failure.NETWORK] * 3)
+    assert len(told("workspace.sync_failed")) == 2
+    # What waits for somebody is told whatever was told before.
+    fail(row, Failure.AUTH)
+    assert len(told("workspace.sync_failed")) == 3
+
+
+def test_what_a_remote_did_that_is_another_by_now_is_not_recorded(
+    row: Workspace, told: Told
+):
+    before = row.last_fetched_at
+    for failing_since in (None, Now()):
+        Workspace.objects.update(
+            url="https://git.example/new", failing_since=failing_since
+        )
+        row.url = "https://git.example/old"
+        assert fetch_outcomes.record_failure(row, failure=Failure.AUTH, error="x") == 0
+        fetch_outcomes.record_success(
+            row, default_branch="other", changed=0, next_in=INTERVAL
+        )
+        fetch_outcomes.record_success(
+            row, default_branch=row.default_branch, changed=0, next_in=INTERVAL
+        )
+        row.refresh_from_db()
+        assert (row.last_fetched_at, row.fetch_problem) == (before, "")
+    assert told("workspace.sync_failed") == []
+
+
 def test_what_is_told_says_all_that_is_known(row: Workspace, told: Told):
     fail(row, Failure.AUTH, error="x" * 600 + "the end")
     (notification,) = told("workspace.sync_failed")
@@ -173,7 +205,7 @@ def test_the_row_and_the_notification_are_written_together(
 
 def test_one_that_is_gone_is_forgotten(row: Workspace, told: Told):
     Workspace.objects.all().delete()
-    assert fetch_outcomes.record_failure(1, failure=Failure.AUTH, error="x") == 0
+    assert fetch_outcomes.record_failure(row, failure=Failure.AUTH, error="x") == 0
     fetch_outcomes.record_success(
         row, default_branch="other", changed=0, next_in=INTERVAL
     )

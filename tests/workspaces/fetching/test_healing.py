@@ -103,6 +103,21 @@ def test_what_git_did_not_name_is_looked_for(repository: Repository, remote: Rem
     assert is_whole(repository)
 
 
+def test_an_index_of_all_packs_that_keeps_git_from_everything_is_put_aside(
+    workspace: Workspace, repository: Repository, remote: Remote
+):
+    git("repack", "-a", "-d", "--quiet", cwd=repository.path)
+    git("multi-pack-index", "write", "--no-progress", cwd=repository.path)
+    index = repository.path / "objects/pack/multi-pack-index"
+    healing.heal(repository, remote.url, "multi-pack-index file is too small")
+    assert index.exists()
+    damage(index, b"\0" * index.stat().st_size)
+    remote.push("new")
+    assert fetch_workspace(workspace).error == ""
+    assert aside(repository) == ["pack-multi-pack-index"]
+    assert is_whole(repository)
+
+
 def test_a_sound_object_stays_whatever_a_remote_says_of_it(
     repository: Repository, remote: Remote
 ):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pytest_django import Settings
 
 from tests.workspaces.factories import WorkspaceFactory
+from tests.workspaces.remote import git
 from workspaces.fetching import remote_stamps
 from workspaces.models import Workspace
 
@@ -66,13 +68,25 @@ def test_everything_that_a_refusal_depends_on_changes_it(
     assert len(set(seen)) == len(seen)
 
 
-def test_a_directory_that_comes_back_changes_that_of_a_path(tmp_path: Path):
+def test_a_repository_that_comes_back_or_is_mended_changes_that_of_a_path(
+    tmp_path: Path,
+):
     for url in (f"file://{tmp_path}/remote.git", f"{tmp_path}/remote.git"):
         workspace = WorkspaceFactory.build(url=url)
         before = remote_stamps.of(workspace)
+        seen = [before]
         (tmp_path / "remote.git").mkdir()
-        assert remote_stamps.of(workspace) != before
-        (tmp_path / "remote.git").rmdir()
+        seen.append(remote_stamps.of(workspace))
+        git("init", "--quiet", "--bare", "--template=", str(tmp_path / "remote.git"))
+        seen.append(remote_stamps.of(workspace))
+        (tmp_path / "remote.git/refs").rename(tmp_path / "refs")
+        seen.append(remote_stamps.of(workspace))
+        (tmp_path / "refs").rename(tmp_path / "remote.git/refs")
+        seen.append(remote_stamps.of(workspace))
+        assert [seen.count(stamp) for stamp in seen] == [1, 1, 2, 1, 2]
+        (tmp_path / "remote.git").rename(tmp_path / "remote.git.git")
+        assert remote_stamps.of(workspace) not in seen
+        shutil.rmtree(tmp_path / "remote.git.git")
 
 
 def test_what_is_not_there_or_no_directory_is_no_error(home: Path, ssh: Workspace):

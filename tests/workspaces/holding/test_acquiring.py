@@ -206,6 +206,17 @@ def test_a_directory_swapped_for_a_link_is_refused_and_let_go(
     assert worktree.held_by is None
 
 
+def test_another_name_of_a_branch_is_no_new_branch(
+    workspace: Workspace, remote: Remote
+):
+    for name in ("origin/main", "refs/heads/main", "refs/remotes/origin/main"):
+        with pytest.raises(InvalidName, match="one 'main'; give that"):
+            holds.acquire(workspace, branch=name, holder="agent")
+    assert not Worktree.objects.exists()
+    made = holds.acquire(workspace, branch="origin/new", holder="agent")
+    assert made.branch == "origin/new"
+
+
 def test_a_branch_of_the_remote_can_be_acquired(workspace: Workspace, remote: Remote):
     worktree = holds.acquire(workspace, branch="main", holder="agent")
     assert git("rev-parse", "HEAD", cwd=Path(worktree.path)) == git(

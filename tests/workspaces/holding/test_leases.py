@@ -119,8 +119,8 @@ def test_what_is_being_worked_on_or_out_of_use_is_not_taken(state: str):
     assert leases.take(Worktree.objects.all(), holder="agent", lease=None) is None
 
 
-@pytest.mark.parametrize("holder", ["", " ", "a\nb", "x" * 201])
-def test_a_holder_must_be_a_name(holder: str):
+@pytest.mark.parametrize("holder", ["", " ", "a\nb", "x" * 201, None, 7])
+def test_a_holder_must_be_a_name(holder: object):
     with pytest.raises(InvalidName, match="holder"):
         leases.check_holder(holder)
 
@@ -131,8 +131,9 @@ def test_a_lease_has_bounds(seconds: int):
     with pytest.raises(InvalidLease, match="at most 3650 days"):
         leases.check_lease(lease)
     worktree = held()
-    with pytest.raises(InvalidLease):
-        leases.heartbeat(worktree.pk, fencing_no=1, lease=lease)
+    for wrong in (lease, seconds):
+        with pytest.raises(InvalidLease, match=r"^a lease of "):
+            leases.heartbeat(worktree.pk, fencing_no=1, lease=wrong)  # type: ignore[arg-type] # who has no mypy
     for fine in (None, HOUR, leases.UNTIL_RELEASED):
         leases.check_lease(fine)
 

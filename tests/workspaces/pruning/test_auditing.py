@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import subprocess
@@ -8,10 +9,13 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db.models.functions import Now
 from pytest_django import Settings
 
+from tests.workspaces.factories import WorkspaceFactory
 from tests.workspaces.remote import commit, git
 from workspaces import ledger
+from workspaces.archiving import bundles
 from workspaces.models import LedgerEntry, Workspace, Worktree, WorktreeArchive
 from workspaces.prune import archive_worktree
 from workspaces.pruning.auditing import Finding, audit
@@ -55,7 +59,7 @@ def make_loose(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["reference", "object", "commit", "digest", "archive", "state"]
+    "damage", ["reference", "object", "commit", "digest", "path", "archive", "state"]
 )
 def test_whatever_does_not_hold_is_found(
     archive: WorktreeArchive, repository: Repository, damage: str
@@ -71,11 +75,29 @@ def test_whatever_does_not_hold_is_found(
         archives.update(commit_sha="0" * 40)
     elif damage == "digest":
         archives.update(manifest_digest="0" * 64)
+    elif damage == "path":
+        archives.update(path=f"{archive.path}x")
     elif damage == "archive":
         archives.delete()
     else:
         archives.update(state="writing")
     assert found() is Finding.WRONG
+
+
+def test_a_bundle_needs_what_it_builds_on(
+    worktree: Worktree, repository: Repository, settings: Settings
+):
+    settings.ACW_ARCHIVE_BUNDLE_OVER = 0
+    commit(Path(worktree.path))
+    archive = archive_worktree(worktree.pk, actor="ada")
+    assert archive is not None
+    ref = bundles.base_ref(archive)
+    assert found() is Finding.WHOLE
+    for damage in (["-d", ref], [ref, "refs/remotes/origin/main^{commit}"]):
+        git("update-ref", *damage, cwd=repository.path)
+        assert found() is Finding.WRONG
+        assert bundles.hold_base(repository, archive)
+        assert found() is Finding.WHOLE
 
 
 def test_one_that_expired_is_so_only_where_the_ledger_says_it_too(
@@ -95,7 +117,12 @@ def test_one_of_another_host_is_looked_at_there(
 
 
 def test_one_whose_workspace_was_removed_went_with_it(archive: WorktreeArchive):
+    workspace = archive.workspace
     Workspace.objects.all().delete()
+    assert found() is Finding.GONE
+    WorkspaceFactory(
+        name=workspace.name, created_at=Now() + dt.timedelta(microseconds=1)
+    )
     assert found() is Finding.GONE
 
 

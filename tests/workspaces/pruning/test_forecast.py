@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import commit
-from workspaces import holds
+from workspaces import holds, worktrees
 from workspaces.models import Worktree
 from workspaces.prune import Outcome, prune_worktree
 from workspaces.repository import Repository
@@ -100,6 +101,29 @@ def test_why_others_are_kept(settings: Settings):
     for number, why in enumerate(changes):
         (line,) = (line for line in said if f"(b{number}) " in line)
         assert why in line
+
+
+def test_one_that_is_gone_used_or_half_pruned_is_said_to_be_that_once(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    def said() -> str:
+        (line,) = dry_run()
+        return line.partition(": ")[2]
+
+    make_idle(worktree, days=28)
+    Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
+    (path / "new").touch()
+    assert said() == "would be kept: something was done in it since it was let go of"
+    make_idle(worktree, days=28)
+    shutil.rmtree(path)
+    assert said() == "would be warned of; its directory is not on the disk"
+    make_idle(worktree, days=31)
+    admin = worktrees.registration(repository, path)
+    assert admin
+    shutil.rmtree(admin)
+    assert said().endswith("nothing of it is left on the disk")
+    Worktree.objects.update(state=Worktree.State.PRUNING)
+    assert said().startswith("is pruning: would be finished")
 
 
 def test_what_lies_on_another_host_is_seen_there_only():

@@ -123,7 +123,7 @@ def test_a_directory_that_ignores_itself_does_not_count(
 
 def test_a_repository_within_counts(repository: Repository, path: Path):
     git("init", "--quiet", str(path / "nested"))
-    assert work(repository, path) == "1 untracked file (nested/)"
+    assert work(repository, path) == "1 untracked directory (nested/)"
 
 
 def test_a_merge_in_progress_counts(repository: Repository, path: Path):

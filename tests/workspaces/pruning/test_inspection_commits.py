@@ -67,7 +67,7 @@ def test_a_commit_that_head_has_left_counts(repository: Repository, path: Path):
 def test_a_commit_that_head_left_long_ago_counts(
     repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(inspection, "_COMMITS_MOST", 2)
+    monkeypatch.setattr(inspection, "COMMITS_MOST", 2)
     git("checkout", "--quiet", "--detach", cwd=path)
     lost = commit(path)
     git("checkout", "--quiet", "acw/work", cwd=path)
@@ -85,10 +85,20 @@ def test_a_commit_found_twice_is_counted_once(
     first, second = commit(path, "a"), commit(path, "b")
     git("reset", "--quiet", "--hard", first, cwd=path)
     git("checkout", "--quiet", "acw/work", cwd=path)
-    monkeypatch.setattr(inspection, "_COMMITS_MOST", 2)
+    monkeypatch.setattr(inspection, "COMMITS_MOST", 2)
     (told,) = said(repository, path)
-    assert told.startswith("2 commits on no branch (")
+    assert told.startswith("2 or more commits on no branch (")
     assert second[:7] in told
+
+
+def test_more_commits_than_are_listed_are_said_to_be_more(
+    repository: Repository, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(inspection, "COMMITS_MOST", 2)
+    for name in ("a", "b", "c"):
+        commit(path, name)
+    told = work(repository, path)
+    assert told.startswith("2 or more commits that are not pushed (")
 
 
 def test_more_moves_of_head_than_can_be_read_count(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 
@@ -72,6 +73,24 @@ def test_one_that_was_acquired_meanwhile_is_left_alone(worktree: Worktree):
     (job,) = run_due_jobs(queues=HERE)
     assert job.status == Status.COMPLETED
     assert Path(worktree.path).exists()
+
+
+def test_what_was_decided_or_done_last_counts(worktree: Worktree):
+    """Whoever keeps or uses it after it was to be archived has it; whoever asks for that once more does not wait for the first."""
+    for then in ("keep", "use"):
+        keeping.archive_now(worktree.pk, actor="ada")
+        if then == "keep":
+            keeping.keep(worktree.pk, actor="ben")
+        else:
+            holds.release(holds.acquire_again(worktree.pk, holder="agent").pk)
+        (job,) = run_due_jobs(queues=HERE)
+        assert job.status == Status.COMPLETED
+        assert Path(worktree.path).exists()
+    keeping.archive_now(worktree.pk, actor="ada")
+    keeping.keep(worktree.pk, actor="ben", duration=dt.timedelta(days=60))
+    keeping.archive_now(worktree.pk, actor="ada")
+    run_due_jobs(queues=HERE)
+    assert not Path(worktree.path).exists()
 
 
 def test_an_interrupted_restoration_waits_for_a_configuration_without_failing(

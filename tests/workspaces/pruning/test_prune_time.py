@@ -37,6 +37,9 @@ def test_where_a_warning_is_needed_it_comes_first(settings: Settings):
     assert pruned_after(warned) == USED + 30 * DAY
     settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING = True
     assert pruned_after(warned) == USED + 43 * DAY
+    for days, expected in ((1, 30), (27, 30), (29, 32), (50, 53)):
+        now = USED + days * DAY
+        assert pruned_after(worktree(), now=now) == USED + expected * DAY, days
 
 
 @pytest.mark.parametrize(

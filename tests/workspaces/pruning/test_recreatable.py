@@ -38,6 +38,11 @@ def test_what_tools_make_again_is_no_loss(path: str):
         "target/debug/",
         "dist/notes/",
         "venv/.env",
+        "build",
+        "web/target",
+        "node_modules",
+        "dump.o/",
+        "Main.class/",
     ],
 )
 def test_everything_else_is(path: str):

@@ -63,7 +63,7 @@ def test_it_is_told_what_is_in_it_and_what_can_be_done(worktree: Worktree, told:
         "2 commits that are not pushed (",
         "Mend the login",
         "1 uncommitted change (README)",
-        "2 untracked files (nested/, untracked)",
+        "2 untracked files and directories (nested/, untracked)",
         "1 ignored file (.env)",
         "can be made again (node_modules/)",
         "restored for 90 days",
@@ -104,10 +104,18 @@ def test_one_that_is_not_due_or_past_it_is_not(days: float):
     assert warn_idle() == 0
 
 
-def test_one_that_is_past_it_is_where_a_warning_is_required(settings: Settings):
+def test_one_that_is_past_it_is_where_a_warning_is_required(
+    settings: Settings, told: Told
+):
     settings.JOBS_WORKTREE_PRUNE_REQUIRE_WARNING = True
+    AdminFactory()
     make_idle(WorktreeFactory(), days=300)
     assert warn_idle() == 1
+    worktree = Worktree.objects.get()
+    assert worktree.prune_warning_at is not None
+    until = worktree.prune_warning_at + settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
+    (notification,) = told("worktree.prune_pending")
+    assert notification.title.endswith(f"after {until:%Y-%m-%d %H:%M %Z}")
 
 
 def test_worktrees_of_a_host_without_a_worker_are_warned_of_all_the_same(told: Told):

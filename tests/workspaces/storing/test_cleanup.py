@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.core.files.storage import storages
@@ -167,3 +168,17 @@ def test_a_row_that_leads_out_of_the_storage_deletes_nothing_there(
     assert clean_up().attachments == 1
     assert victim.exists()
     assert "attachment.failed" in caplog.messages
+
+
+def test_a_storage_that_does_not_answer_is_not_forgotten_what_it_keeps(
+    attachment: Attachment, monkeypatch: pytest.MonkeyPatch
+):
+    delete_conversation(attachment, days=31)
+    down = Mock(side_effect=ConnectionError)
+    with monkeypatch.context() as patched:
+        patched.setattr(storages[ALIAS], "exists", down)
+        with pytest.raises(ConnectionError):
+            clean_up()
+    assert Attachment.objects.count() == 1
+    assert clean_up().attachments == 1
+    assert stored() == set()

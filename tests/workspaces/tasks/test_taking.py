@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -165,7 +166,9 @@ def test_one_of_another_workspace_in_which_it_was_worked_on_is_not_taken(
     assert acquired(task).workspace == workspace
 
 
-@pytest.mark.parametrize("branch", ["../evil", "-x", "\udcff", "a b", "HEAD"])
+@pytest.mark.parametrize(
+    "branch", ["../evil", "-x", "\udcff", "a b", "HEAD", "origin/main"]
+)
 def test_a_branch_that_cannot_be_does_not_cost_the_task(
     workspace: Workspace, branch: str
 ):
@@ -288,16 +291,19 @@ def test_a_task_that_is_not_there():
 def test_an_error_while_acquiring_keeps_its_words(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ):
-    task = publish(workspace=workspace)
-
-    def empty(*_: object, **__: object) -> Worktree:
-        raise EmptyRepository("the remote has no commit yet")
-
-    monkeypatch.setattr(holds, "acquire", empty)
-    said = refused("task", "take", task.pk, "--acquire", "--as", "bob")
-    assert said.startswith(
-        f"task {task.pk} was taken, but has no worktree: the remote has no commit yet. "
-    )
+    for error, words in (
+        (EmptyRepository("no commit yet"), "no commit yet"),
+        (
+            OSError(28, "No space left", "/x\n"),
+            r"the disk refused: No space left: /x\n",
+        ),
+    ):
+        task = publish(workspace=workspace)
+        monkeypatch.setattr(holds, "acquire", Mock(side_effect=error))
+        said = refused("task", "take", task.pk, "--acquire", "--as", "bob")
+        assert said.startswith(
+            f"task {task.pk} was taken, but has no worktree: {words}. "
+        )
 
 
 def test_the_outcome_of_a_take_without_a_worktree():

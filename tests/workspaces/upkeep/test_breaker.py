@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.factories import HOST, WorktreeFactory
-from workspaces import paths
-from workspaces.models import WorkspaceHost, Worktree
+from tests.workspaces.remote import Remote
+from workspaces import clones, paths
+from workspaces.models import Workspace, WorkspaceHost, Worktree
 from workspaces.upkeep import breaker
 from workspaces.upkeep.breaker import Count
 from workspaces.upkeep.reconcile import reconcile
@@ -113,6 +116,61 @@ def test_another_database_stops_it(worktree: Worktree, mark: Path):
     before = mark.read_text()
     assert reconcile(force=True).stopped == ""
     assert mark.read_text() == before
+
+
+def test_another_data_directory_stops_it_and_is_told(
+    worktree: Worktree, data_dir: Path, told: Told, settings: Settings
+):
+    reconcile()
+    shutil.copytree(data_dir, data_dir.with_name("copy"))
+    settings.ACW_DATA_DIR = data_dir.with_name("copy")
+    for _ in range(2):
+        report = reconcile()
+        assert "was ACW_DATA_DIR changed?" in report.stopped
+    assert len(told("workspace.reconcile_stopped")) == 1
+    settings.ACW_DATA_DIR = data_dir
+    assert reconcile().stopped == ""
+    assert WorkspaceHost.objects.get().stopped_at is None
+
+
+def test_one_that_leads_through_a_link_is_named_to_the_doctor(
+    worktree: Worktree, data_dir: Path, remote: Remote
+):
+    clones.add_workspace("other", remote.url)
+    demo = data_dir / "workspaces" / "demo"
+    demo.rename(data_dir / "moved")
+    demo.symlink_to(data_dir / "moved")
+    assert reconcile().stopped == ""
+    (failed,) = WorkspaceHost.objects.get().found["failed"]
+    assert "demo is a symbolic link" in failed
+
+
+def test_the_data_directory_of_another_host_of_this_database_is_named(
+    worktree: Worktree, settings: Settings
+):
+    reconcile()
+    settings.ACW_HOST = "renamed"
+    Workspace.objects.update(host="renamed")
+    assert f"has the mark of host {HOST}" in reconcile().stopped
+
+
+def test_a_mark_that_nobody_writes_to_is_not_waited_for(worktree: Worktree, mark: Path):
+    reconcile()
+    mark.unlink()
+    os.mkfifo(mark)
+    assert "has lost its mark" in reconcile().stopped
+
+
+def test_it_goes_on_when_the_last_workspace_was_removed(
+    worktree: Worktree, data_dir: Path
+):
+    reconcile()
+    breaker.stop(HOST, "much was missing")
+    Worktree.objects.all().delete()
+    Workspace.objects.all().delete()
+    shutil.rmtree(data_dir)
+    assert reconcile().stopped == ""
+    assert WorkspaceHost.objects.get().stopped_at is None
 
 
 def test_the_first_pass_that_was_interrupted_is_begun_anew(

@@ -18,8 +18,10 @@ def test_only_this_hosts_and_only_what_was_cloned_is_looked_at(workspace: Worksp
     WorkspaceFactory(state=Workspace.State.CLONING)
     WorkspaceFactory(path="/somewhere/else/repository.git")
     WorktreeFactory(workspace=workspace)
-    (found,) = places.places_of(HOST)
+    refused: list[str] = []
+    (found,) = places.places_of(HOST, refused=refused)
     assert (found.workspace, found.is_there, len(found.rows)) == (workspace, True, 1)
+    assert ["was ACW_DATA_DIR changed?" in each for each in refused] == [True]
     assert places.places_of(HOST, name="none") == []
 
 

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.workspaces.conftest import make_idle
+from workspaces.exceptions import QuotaExceeded
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
-from workspaces.upkeep import sizes
+from workspaces.upkeep import quota, sizes
 
 HOUR = dt.timedelta(hours=1)
 
@@ -117,6 +120,43 @@ def test_only_what_was_used_since_is_sampled_again(
 
 
 @pytest.mark.django_db
+def test_where_acquires_are_refused_for_it_room_that_was_made_is_seen_at_once(
+    workspace: Workspace, worktree: Worktree, settings: Settings
+):
+    large = Path(worktree.path) / "large"
+    large.write_bytes(os.urandom(3 * 1024**2))
+    sizes.sample_due([workspace.pk], limit=HOUR)
+    settings.ACW_WORKSPACE_HARD_LIMIT = 2 * 1024**2
+    with pytest.raises(QuotaExceeded):
+        quota.check(workspace)
+    large.unlink()
+    sizes.sample_due([workspace.pk], limit=HOUR)
+    quota.check(workspace)
+
+
+@pytest.mark.django_db
+def test_one_that_is_missing_takes_nothing(workspace: Workspace, worktree: Worktree):
+    sizes.sample_due([workspace.pk], limit=HOUR)
+    shutil.rmtree(worktree.path)
+    Worktree.objects.update(state=Worktree.State.MISSING)
+    sizes.sample_due([workspace.pk], limit=HOUR)
+    workspace.refresh_from_db()
+    assert workspace.size_bytes == workspace.clone_bytes
+    assert sizes.sample_due([workspace.pk], limit=HOUR) == set()
+
+
+@pytest.mark.django_db
+def test_what_was_stopped_in_the_middle_is_no_sample(
+    workspace: Workspace, worktree: Worktree
+):
+    sizes.sample_worktree(worktree, stop=lambda: True)
+    sizes.sample_clone(workspace, stop=lambda: True)
+    worktree.refresh_from_db()
+    workspace.refresh_from_db()
+    assert (worktree.sized_at, workspace.sized_at) == (None, None)
+
+
+@pytest.mark.django_db
 def test_what_there_was_no_time_for_is_the_next_calls(
     workspace: Workspace, worktree: Worktree
 ):
@@ -128,10 +168,13 @@ def test_what_there_was_no_time_for_is_the_next_calls(
 
 @pytest.mark.django_db
 def test_a_sample_that_is_not_whole_takes_nothing_back(
-    workspace: Workspace, worktree: Worktree
+    workspace: Workspace, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ):
+    part = sizes.Size(size_bytes=1, recreatable_bytes=0, is_whole=False)
+    monkeypatch.setattr(sizes, "measure", lambda *args, **options: part)
     Worktree.objects.update(size_bytes=10**12)
     worktree.refresh_from_db()
-    sizes.sample_worktree(worktree, stop=lambda: True)
+    sizes.sample_worktree(worktree)
     worktree.refresh_from_db()
     assert worktree.size_bytes == 10**12
+    assert worktree.sized_at is not None
