@@ -234,7 +234,8 @@ def test_what_died_for_one_among_many_is_found_by_its_index():
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO jobs (id, type, ref_id, status, completed_at)"
-            " SELECT gen_random_uuid(), 'webhook.deliver', n % 50, 'dead', now() FROM generate_series(1, 5000) AS n"
+            " SELECT gen_random_uuid(), 'webhook.deliver', %s + n %% 50, 'dead', now() FROM generate_series(1, 5000) AS n",
+            [endpoint.pk],
         )
         cursor.execute("ANALYZE jobs")
     day = dt.timedelta(days=1)
