@@ -31,6 +31,7 @@ PATIENCE = 20.0
 _LEASE = dt.timedelta(minutes=5)
 _BATCH = 100
 _PAUSE = 0.01
+_LONGEST_PAUSE = 0.05
 
 
 def run_due_jobs(
@@ -81,13 +82,15 @@ def _claim(connection_: Executes, queues: Queues) -> list[LeasedJob]:
 def wait_until(
     condition: Callable[[], T], what: str = "", *, timeout: float = PATIENCE
 ) -> T:
-    """Ask again and again until ``condition`` gives something true, and return that.
+    """Ask again and again, more and more seldom, until ``condition`` gives something true, and return that.
 
     Raises AssertionError, naming ``what``, after ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
+    pause = _PAUSE
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout:g} s: {what or condition}")
-        threading.Event().wait(_PAUSE)
+        threading.Event().wait(pause)
+        pause = min(pause * 1.2, _LONGEST_PAUSE)
     return value
