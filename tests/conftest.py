@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management.color import Style
 from django.db import connection
+from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import override_settings
 from selenium import webdriver
@@ -58,6 +59,20 @@ def only_what_a_test_has_filled_is_emptied() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(DatabaseOperations, "sql_flush", of_rows)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sessions_that_were_cut_off_keep_no_database() -> Iterator[None]:
+    """A server goes on for a while with what it was told by a connection or a process that a test has ended."""
+
+    def drop(self: DatabaseCreation, test_database_name: str, verbosity: int) -> None:
+        name = self.connection.ops.quote_name(test_database_name)
+        with self._nodb_cursor() as cursor:  # type: ignore[attr-defined] # not in its stubs
+            cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DatabaseCreation, "_destroy_test_db", drop)
         yield
 
 
