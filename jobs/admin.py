@@ -12,7 +12,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Model, Q, QuerySet, TextField
 from django.db.models.functions import Cast, Left, Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -23,7 +23,7 @@ from jobs.display import ASKED_TO_STOP, payload_text
 from jobs.filters import QueueFilter, StatusFilter, StopFilter, TypeFilter
 from jobs.markup import NOTHING, badge, block, cut, folded
 from jobs.models import Attempt, Job, Priority, Status
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 
 ATTEMPTS_SHOWN = 50
 _ERROR_IN_LIST = 500
@@ -184,12 +184,6 @@ class JobAdmin(VerbAdmin[Job]):
             TypeFilter.parameter_name,
             QueueFilter.parameter_name,
         }
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     def get_formset_kwargs(
         self, request: HttpRequest, obj: Job, inline: Any, prefix: str

@@ -22,6 +22,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
+from jobs import pagination
 from jobs.action_result import Result
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -70,6 +71,15 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
         for verb in self.verbs:
             # The admin asks for an action's permission by this name.
             setattr(self, f"has_{verb.name}_permission", verb.allowed)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        context = dict(extra_context or {})
+        if issubclass(self.paginator, pagination.CappedPaginator):
+            # How far a list is counted, for it to say so.
+            context.setdefault("counted", pagination.COUNTED)
+        return super().changelist_view(request, context)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -19,7 +19,7 @@ from jobs import actions
 from jobs.admin_verbs import Verb, VerbAdmin
 from jobs.markup import NOTHING, badge, cut
 from jobs.models import LIVE, Status
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from notify.admin.delivery_filters import (
     EndpointFilter,
     StatusFilter,
@@ -132,12 +132,6 @@ class WebhookDeliveryAdmin(VerbAdmin[WebhookDelivery]):
             filter_.parameter_name
             for filter_ in (StatusFilter, EndpointFilter, TimeFilter, TopicFilter)
         }
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -112,7 +112,6 @@ class TestList:
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(pagination, "COUNTED", 2)
-        monkeypatch.setattr(jobs_admin, "COUNTED", 2)
         JobFactory.create_batch(3)
         html = admin_client.get(LIST).content.decode()
         assert "There are 2 or more; the pages go no further." in html

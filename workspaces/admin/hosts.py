@@ -8,13 +8,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from jobs.admin_verbs import VerbAdmin
 from jobs.markup import NOTHING, badge, block
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces.admin import filters, pieces
 from workspaces.models import WorkspaceHost
 
@@ -56,12 +56,6 @@ class WorkspaceHostAdmin(VerbAdmin[WorkspaceHost]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkspaceHost]:
         return super().get_queryset(request).annotate(read_at=Now())
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     @admin.display(description="host")
     def host_cell(self, row: WorkspaceHost) -> SafeString | str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from jobs.admin_verbs import VerbAdmin
 from jobs.display import payload_text
 from jobs.markup import NOTHING, badge, block, cut
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces.admin import filters, pieces, searching
 from workspaces.models import LedgerEntry, WorktreeArchive
 
@@ -84,12 +83,6 @@ class LedgerEntryAdmin(VerbAdmin[LedgerEntry]):
             texts=("workspace", "branch", "actor"),
         )
         return found, False
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     @admin.display(description="action")
     def action_badge(self, entry: LedgerEntry) -> SafeString:

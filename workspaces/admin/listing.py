@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from jobs.admin_verbs import VerbAdmin
-from jobs.pagination import COUNTED
 from workspaces.admin import pieces
 from workspaces.models import Worktree, WorktreeArchive
 
@@ -25,12 +24,6 @@ class OfWorkspace(VerbAdmin[RowT]):
         if lookup == "workspace__id__exact":
             return True
         return super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type] # never None in 5.2
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     @admin.display(description="workspace")
     def workspace_link(self, row: RowT) -> SafeString:

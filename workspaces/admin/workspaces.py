@@ -8,13 +8,13 @@ from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from jobs.admin_verbs import Verb
 from jobs.markup import NOTHING, badge, block
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces import actions
 from workspaces.admin import acting, filters, pieces, searching
 from workspaces.admin.approving import ApprovedAdmin
@@ -157,12 +157,6 @@ class WorkspaceAdmin(ApprovedAdmin):
             texts=("name__icontains", "url__icontains"),
         )
         return found, False
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     @admin.display(description="name", ordering="name")
     def name_cell(self, workspace: Workspace) -> SafeString | str:

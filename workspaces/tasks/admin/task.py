@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 
 from jobs.display import duration
 from jobs.markup import NOTHING
-from jobs.pagination import COUNTED, CappedPaginator
+from jobs.pagination import CappedPaginator
 from workspaces.tasks import deadlines
 from workspaces.tasks.admin import pieces
 from workspaces.tasks.admin.filters import FILTERS
@@ -108,12 +108,6 @@ class TaskAdmin(OperatedAdmin):
     ) -> bool:
         # The filters' and nothing else: what others wrote is not to be guessed letter by letter.
         return lookup in {each.parameter_name for each in FILTERS}
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        context = {"counted": COUNTED, **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

@@ -32,7 +32,6 @@ from tests.workspaces.tasks.market import (
     reviewing,
 )
 from workspaces.tasks import actions
-from workspaces.tasks.admin import task as task_admin
 from workspaces.tasks.models import Submission, Task, TaskEvent
 
 pytestmark = pytest.mark.django_db
@@ -128,7 +127,6 @@ class TestList:
         self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(pagination, "COUNTED", 2)
-        monkeypatch.setattr(task_admin, "COUNTED", 2)
         for _ in range(3):
             publish()
         shown = html(admin_client.get(LIST))
