@@ -26,14 +26,15 @@ def found(
     term = term.strip()
     if not term:
         return rows
-    if (number := _number(term)) is not None:
+    if (number := number_in(term)) is not None:
         exactly = rows.filter(_any(ids, number))
         if exactly.exists():
             return exactly
     return rows.filter(_any(texts, term))
 
 
-def _number(term: str) -> int | None:
+def number_in(term: str) -> int | None:
+    """The ID that was searched for, in plain digits; None where it can be none."""
     if not (term.isascii() and term.isdigit() and len(term) <= _DIGITS):
         return None
     number = int(term)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
@@ -16,6 +15,7 @@ from django.utils.safestring import SafeString
 from jobs.display import duration
 from jobs.markup import NOTHING
 from jobs.pagination import CappedPaginator
+from workspaces.admin import searching
 from workspaces.tasks import deadlines
 from workspaces.tasks.admin import pieces
 from workspaces.tasks.admin.filters import FILTERS
@@ -23,8 +23,6 @@ from workspaces.tasks.admin.operating import OperatedAdmin
 from workspaces.tasks.admin.sections import sections
 from workspaces.tasks.admin.timeline import timeline
 from workspaces.tasks.models import Task
-
-_LARGEST_ID = 2**63 - 1
 
 
 @admin.register(Task)
@@ -98,9 +96,8 @@ class TaskAdmin(OperatedAdmin):
         if not term:
             return queryset, False
         wanted = Q(title__icontains=term)
-        with suppress(ValueError):  # no number, so it can only be a title
-            if 0 < int(term) <= _LARGEST_ID:
-                wanted |= Q(pk=int(term))
+        if (number := searching.number_in(term)) is not None:
+            wanted |= Q(pk=number)
         return queryset.filter(wanted), False
 
     def lookup_allowed(

@@ -87,6 +87,10 @@ class TestList:
         publish()
         assert rows(admin_client.get(LIST, {"q": term})) == []
 
+    def test_its_id_in_digits_of_another_script_is_none(self, admin_client: Client):
+        term = str(publish().pk).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))
+        assert rows(admin_client.get(LIST, {"q": term})) == []
+
     def test_a_search_for_a_nul_character_is_survived(self, admin_client: Client):
         assert admin_client.get(LIST, {"q": "a\x00b"}).status_code == 200
 
