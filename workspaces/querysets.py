@@ -50,7 +50,7 @@ class WorkspaceQuerySet(models.QuerySet["Workspace"]):
             next_fetch_at__lt=Now() + settings.JOBS_WORKSPACE_FETCH_INTERVAL
         )
         refused = models.Q(fetch_problem__in=REFUSALS)
-        remote = ("host", "remote_key", "url", "alone")
+        remote = ("host", "url", "alone")
         is_path = models.When(url__regex=remotes.PATHS, then="pk")
         return (
             self.idle()

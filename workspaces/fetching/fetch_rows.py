@@ -57,7 +57,7 @@ ARRAY(SELECT branch FROM workspace_worktrees WHERE workspace_id = workspaces.id)
 _OF_REMOTE = f"""
 SELECT {_COLUMNS}, {_IS_DUE}, {_BRANCHES}
 FROM workspaces AS asked JOIN workspaces
-    ON workspaces.host = asked.host AND workspaces.remote_key = asked.remote_key AND workspaces.url = asked.url
+    ON workspaces.host = asked.host AND md5(workspaces.url) = md5(asked.url) AND workspaces.url = asked.url
 WHERE asked.id = %s AND workspaces.state = 'ready'
 AND (
     workspaces.id = asked.id OR asked.url !~ '{remotes.PATHS}' AND (

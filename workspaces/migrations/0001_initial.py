@@ -85,7 +85,6 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=100, unique=True, validators=[workspaces.models.workspace.validate_name])),
                 ('url', models.CharField(max_length=2000)),
-                ('remote_key', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.MD5('url'), output_field=models.CharField(max_length=32))),
                 ('host', models.CharField(max_length=255)),
                 ('path', models.CharField(max_length=2000)),
                 ('default_branch', models.CharField(blank=True, db_default='', max_length=200)),
@@ -223,7 +222,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='workspace',
-            index=models.Index(fields=['host', 'remote_key'], name='workspaces_remote'),
+            index=models.Index(models.F('host'), django.db.models.functions.text.MD5('url'), name='workspaces_remote'),
         ),
         migrations.AddIndex(
             model_name='worktree',

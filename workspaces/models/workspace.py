@@ -50,12 +50,6 @@ class Workspace(models.Model):
         max_length=paths.NAME_MAX_LENGTH, unique=True, validators=[validate_name]
     )
     url = models.CharField(max_length=URL_MAX_LENGTH)
-    # A URL may be too long for an index.
-    remote_key = models.GeneratedField(
-        expression=MD5("url"),
-        output_field=models.CharField(max_length=32),
-        db_persist=True,
-    )
     host = models.CharField(max_length=HOST_MAX_LENGTH)
     path = models.CharField(max_length=paths.PATH_MAX_LENGTH)
     owner = models.ForeignKey(
@@ -108,8 +102,9 @@ class Workspace(models.Model):
             ("approve_workspace", "Can approve a clone's configuration"),
         ]
         indexes = [
-            # Those of one remote are fetched together.
-            models.Index(fields=["host", "remote_key"], name="workspaces_remote"),
+            # Those of one remote are fetched together. A URL may be too long for an index, and a generated column
+            # has Django ask the server at every system check, also where there is none yet.
+            models.Index("host", MD5("url"), name="workspaces_remote"),
         ]
 
     def __str__(self) -> str:

@@ -110,17 +110,17 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from workspaces.plumbing import locking
 with locking.locked(Path(sys.argv[1]), wait=datetime.timedelta(0)):
-    child = os.fork()
-    if not child:
-        signal.pause()
-    print(child, flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+    if not os.fork():
+        print(os.getpid(), flush=True)
+    signal.pause()
 """
     with subprocess.Popen(
         [sys.executable, "-c", code, str(lock), str(ROOT)], stdout=subprocess.PIPE
     ) as process:
         assert process.stdout
+        # Told by the child: from here on it has run what a child runs first.
         child = int(process.stdout.readline())
+        process.kill()
         process.wait()
         try:
             with locking.locked(lock, wait=AT_ONCE):
