@@ -2,8 +2,8 @@
 
 Commands are argument lists. Nothing of the server's environment reaches git but what
 :mod:`workspaces.plumbing.git_environment` names: no ``GIT_*``, no agents' helpers, no prompts, no terminal. What a repository's
-own configuration could make git execute is overridden, except filters, which have to be named: see
-:func:`workspaces.repository.without_filters`. Callers put ``--`` before anything that a user named, and parse what is
+own configuration could make git execute is overridden, except filters, which have to be named: what reads or writes files
+goes through :mod:`workspaces.plumbing.view`. Callers put ``--`` before anything that a user named, and parse what is
 printed as bytes that NUL ends.
 """
 
@@ -66,6 +66,7 @@ def run(
     *,
     cwd: Path | None = None,
     git_dir: Path | None = None,
+    common: Path | None = None,
     work_tree: Path | None = None,
     objects: Path | None = None,
     config: Mapping[str, str] | None = None,
@@ -83,7 +84,8 @@ def run(
     """Run ``git *arguments`` and return what it wrote; ``arguments[0]`` is the subcommand.
 
     It runs in ``cwd`` (default: the root directory), on the repository ``git_dir`` with the files in
-    ``work_tree``, or on the one that ``cwd`` is in. ``objects`` is where its objects are instead of the repository's
+    ``work_tree``, or on the one that ``cwd`` is in. ``common`` is the repository that the worktree ``git_dir`` is of, instead of
+    the one that it names. ``objects`` is where its objects are instead of the repository's
     own place. ``config`` adds configuration for this command; ``protocols`` take the place of ``ACW_GIT_PROTOCOLS``.
     ``configured`` says that the repository is ours and has our configuration in its own.
     ``stdin`` is what it reads, or the file with it; without, there is nothing to read. No file that it writes may exceed
@@ -106,6 +108,7 @@ def run(
     environment = git_environment.build(
         directories,
         config=config or {},
+        common=common,
         objects=objects,
         protocols=protocols,
         configured=configured,

@@ -22,8 +22,6 @@ from workspaces.plumbing.publishing import publish
 
 Stop = Callable[[], bool]
 
-_FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
-
 
 @dataclass(frozen=True)
 class Repository:
@@ -203,21 +201,3 @@ class Repository:
                 return
             reason = "git does not accept it"
         raise InvalidName(f"branch name {branch!r}: {reason}")
-
-
-def without_filters(git_dir: Path) -> dict[str, str]:
-    """The configuration that turns off every filter that is configured as seen from ``git_dir``.
-
-    Git runs filters, commands of the repository's own configuration, where it compares or checks
-    out files; that configuration is open to the agents.
-    """
-    pattern = r"^filter\..*\.(clean|smudge|process|required)$"
-    arguments = ["config", "--null", "--name-only", "--get-regexp", pattern]
-    found = git.run(arguments, git_dir=git_dir, accept=(0, 1))
-    keys = found.stdout.decode(errors="surrogateescape").split("\0")
-    drivers = {key.rpartition(".")[0] for key in keys if key}
-    return {
-        f"{driver}.{what}": off
-        for driver in drivers
-        for what, off in _FILTER_OFF.items()
-    }

@@ -11,7 +11,6 @@ import secrets
 import stat
 from pathlib import Path
 
-from workspaces import git
 from workspaces.exceptions import (
     BranchInUse,
     EmptyRepository,
@@ -19,8 +18,9 @@ from workspaces.exceptions import (
     GitFailed,
     OutsideDataDirectory,
 )
+from workspaces.plumbing import view
 from workspaces.pruning import removal
-from workspaces.repository import Repository, Stop, without_filters
+from workspaces.repository import Repository, Stop
 
 _LONGEST_LINE = 8192
 _ALREADY = ("already checked out at", "already used by worktree at")
@@ -96,22 +96,10 @@ def _check_out(repository: Repository, path: Path, *, stop: Stop | None) -> None
     admin = registration(repository, path)
     if admin is None:
         raise GitError("worktree", f"add left no registration of {path}")
-    # Looked up here and not in the clone: configuration can depend on the worktree.
-    config = without_filters(admin)
-    for arguments, accepted in (
-        (["reset", "--quiet", "--hard", "--no-recurse-submodules"], (0,)),
+    with view.opened(repository.path, admin, path) as seen:
+        seen.run(["read-tree", "--reset", "-u", "HEAD"], stop=stop)
         # What was just written counts as changed until it is read once more, which every later look would do again.
-        (["update-index", "-q", "--refresh"], (0, 1)),
-    ):
-        git.run(
-            arguments,
-            cwd=path,
-            git_dir=admin,
-            work_tree=path,
-            config=config,
-            stop=stop,
-            accept=accepted,
-        )
+        seen.run(["update-index", "-q", "--refresh"], stop=stop, accept=(0, 1))
 
 
 def _delete_branch(repository: Repository, branch: str, *, at: str) -> None:

@@ -18,7 +18,7 @@ from workspaces.exceptions import (
 )
 from workspaces.models import Worktree
 from workspaces.plumbing import clone_files
-from workspaces.repository import Repository, without_filters
+from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
 
@@ -315,21 +315,3 @@ def test_without_the_clone_the_lock_is_not_given(repository: Repository):
         pass
     with pytest.raises(CloneMissing), repository.locked_for_fetch(wait=AT_ONCE):
         pass
-
-
-def test_every_filter_is_turned_off_whatever_its_name(repository: Repository):
-    for key in ("filter.lfs.smudge", "filter.a=b.c.clean", "filter.x.process"):
-        git("config", key, "cat", cwd=repository.path)
-    git("config", "filter.x.other", "1", cwd=repository.path)
-    off = without_filters(repository.path)
-    assert {key.rpartition(".")[0] for key in off} == {
-        "filter.lfs",
-        "filter.a=b.c",
-        "filter.x",
-    }
-    assert off["filter.a=b.c.clean"] == ""
-    assert off["filter.lfs.required"] == "false"
-
-
-def test_without_filters_nothing_is_turned_off(repository: Repository):
-    assert without_filters(repository.path) == {}

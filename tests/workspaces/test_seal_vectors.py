@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -21,11 +23,13 @@ from tests.workspaces.remote import Remote, commit, git
 from tests.workspaces.vectors import SSH_URL, VECTORS, Place
 from tests.workspaces.witness import Tripwire, plant
 from workspaces import clones, holds, prune, seal
+from workspaces import git as runner
 from workspaces.archiving import restoring
 from workspaces.exceptions import ConfigTampered
 from workspaces.failures import Failure
 from workspaces.fetch import fetch_workspace
 from workspaces.models import Workspace, Worktree
+from workspaces.plumbing import planted
 from workspaces.prune import Outcome
 from workspaces.pruning import contents
 from workspaces.repository import Repository
@@ -157,6 +161,47 @@ def test_nothing_works_on_what_is_planted_and_not_approved(
     prune.prune_worktree(worktree.pk)
     assert Path(worktree.path, "README").read_text() == "changed\n"
     assert fired(wires) == set()
+
+
+def test_no_filter_runs_that_is_there_when_git_looks_and_not_when_we_do(
+    workspace: Workspace,
+    repository: Repository,
+    worktree: Worktree,
+    remote: Remote,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """An agent that is as quick as can be: at every command of git there is another filter, and none whenever somebody looks."""
+    path = Path(worktree.path)
+    (path / "README").write_text("changed\n")
+    (path / "untracked").write_text("new\n")
+    tripwire = wire(tmp_path, "filter")
+    config = repository.path / "config"
+    clean = config.read_text()
+    numbers = itertools.count()
+    start, look = runner._start, planted.look
+
+    def change_and_start(*args: Any, **options: Any) -> Any:
+        name = f"late{next(numbers)}"
+        commands = "".join(
+            f"\t{what} = {tripwire.program}\n"
+            for what in ("clean", "smudge", "process")
+        )
+        config.write_text(f'{clean}[filter "{name}"]\n{commands}')
+        (repository.path / "info").mkdir(exist_ok=True)
+        (repository.path / "info/attributes").write_text(f"* filter={name}\n")
+        return start(*args, **options)
+
+    def hide_and_look(*args: Any, **options: Any) -> Any:
+        config.write_text(clean)
+        return look(*args, **options)
+
+    monkeypatch.setattr(runner, "_start", change_and_start)
+    monkeypatch.setattr(planted, "look", hide_and_look)
+    remote.push("newer", branch="newer")
+    for name, step in steps(workspace, repository, worktree).items():
+        step()
+        assert not tripwire.fired, name
 
 
 def test_nothing_is_written_or_removed_where_links_in_a_clone_lead(

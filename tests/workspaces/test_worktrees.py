@@ -282,7 +282,7 @@ def test_what_was_checked_out_need_not_be_read_again_to_be_seen_unchanged(
 
     def as_if_in_one_tick(arguments: Sequence[str], **options: Any) -> Result:
         done = run(arguments, **options)
-        if arguments[0] == "reset":
+        if arguments[0] == "read-tree":
             os.utime(path / "README", (1e9, 1e9))
         return done
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspaces import git, paths, worktrees
+from workspaces import paths, worktrees
 from workspaces.archiving import (
     composing,
     manifest,
@@ -26,7 +26,8 @@ from workspaces.archiving.store import Store
 from workspaces.exceptions import ArchiveDamaged, ArchiveError
 from workspaces.holding import aside, checkouts, staged
 from workspaces.models import Worktree, WorktreeArchive
-from workspaces.repository import Repository, Stop, without_filters
+from workspaces.plumbing import view
+from workspaces.repository import Repository, Stop
 from workspaces.upkeep import registrations
 
 _WRITABLE = 0o700
@@ -120,7 +121,7 @@ def put_in_place(
             stop=stop,
         )
     else:
-        _refresh(path, admin, stop=stop)
+        _refresh(repository, path, admin, stop=stop)
 
 
 def is_whole(
@@ -195,18 +196,14 @@ def _register(
     return admin
 
 
-def _refresh(path: Path, admin: Path, *, stop: Stop | None) -> None:
+def _refresh(
+    repository: Repository, path: Path, admin: Path, *, stop: Stop | None
+) -> None:
     """Spare every later ``git status`` the reading of all files, where none would have to be filtered for it."""
-    if without_filters(admin):
-        return
-    git.run(
-        ["update-index", "-q", "--refresh"],
-        cwd=path,
-        git_dir=admin,
-        work_tree=path,
-        stop=stop,
-        accept=(0, 1, 128),
-    )
+    with view.opened(repository.path, admin, path) as seen:
+        if not seen.has_filters:
+            refresh = ["update-index", "-q", "--refresh"]
+            seen.run(refresh, stop=stop, accept=(0, 1, 128))
 
 
 def _compare(archive: WorktreeArchive, archived: Manifest, made: Manifest) -> None:

@@ -10,13 +10,15 @@ import logging
 import os
 from pathlib import Path
 
-from workspaces import git, ledger, paths, seal, worktrees
+from workspaces import ledger, paths, seal, worktrees
 from workspaces.events import LogEvent
 from workspaces.exceptions import GitError, GitStopped, GitTimeout, WorktreeError
 from workspaces.holding import aside, leases, staged
 from workspaces.models import LedgerEntry, Worktree
+from workspaces.plumbing import view
+from workspaces.plumbing.view import View
 from workspaces.pruning import removal
-from workspaces.repository import Repository, Stop, without_filters
+from workspaces.repository import Repository, Stop
 from workspaces.upkeep import registrations
 
 log = logging.getLogger(__name__)
@@ -191,7 +193,7 @@ def _again(
     unfinished = repository.directory / _UNFINISHED
     removal.delete_tree(unfinished)
     try:
-        _check_out(unfinished, admin, stop=stop)
+        _check_out(repository, unfinished, admin, stop=stop)
         path.parent.mkdir(exist_ok=True)
         os.rename(unfinished, path)
     except (GitStopped, GitTimeout):
@@ -207,41 +209,31 @@ def _again(
     return True
 
 
-def _check_out(path: Path, admin: Path, *, stop: Stop | None) -> None:
+def _check_out(
+    repository: Repository, path: Path, admin: Path, *, stop: Stop | None
+) -> None:
     path.mkdir()
     (path / ".git").write_bytes(b"gitdir: " + os.fsencode(admin) + b"\n")
-    config = without_filters(admin)
-    if not (admin / "index").is_file():
-        steps = [["read-tree", "HEAD"]]
-    else:
-        steps = []
-        _refuse_leading_out(admin, stop=stop)
-    for arguments in (
-        *steps,
-        ["checkout-index", "--all", "--force", "--quiet"],
-        ["update-index", "-q", "--refresh"],
-    ):
-        git.run(
-            arguments,
-            cwd=path,
-            git_dir=admin,
-            work_tree=path,
-            config=config,
-            stop=stop,
-            # Of the last: there are conflicts, or a lock that somebody left, which is not ours to remove.
-            accept=(0, 1, 128) if arguments[0] == "update-index" else (0,),
-        )
+    with view.opened(repository.path, admin, path) as seen:
+        if not (admin / "index").is_file():
+            seen.run(["read-tree", "HEAD"], stop=stop)
+        else:
+            _refuse_leading_out(seen, stop=stop)
+        seen.run(["checkout-index", "--all", "--force", "--quiet"], stop=stop)
+        refresh = ["update-index", "-q", "--refresh"]
+        # There are conflicts, or a lock that somebody left, which is not ours to remove.
+        seen.run(refresh, stop=stop, accept=(0, 1, 128))
 
 
-def _refuse_leading_out(admin: Path, *, stop: Stop | None) -> None:
+def _refuse_leading_out(seen: View, *, stop: Stop | None) -> None:
     """An index is a file that agents can write: git does not ask where the names in it lead."""
-    listed = git.run(
-        ["ls-files", "-z"], git_dir=admin, stop=stop, most=_LISTING_MOST
-    ).stdout
+    listed = seen.run(["ls-files", "-z"], stop=stop, most=_LISTING_MOST).stdout
     for name in listed.split(b"\0"):
         parts = name.lower().split(b"/")
         if name and (b".." in parts or b"" in parts or b".git" in parts):
-            raise WorktreeError(f"the index of {admin} has a name that leads elsewhere")
+            raise WorktreeError(
+                f"the index of {seen.admin} has a name that leads elsewhere"
+            )
 
 
 def rescue(

@@ -81,13 +81,15 @@ def build(
     directories: Sequence[Path],
     *,
     config: Mapping[str, str],
+    common: Path | None = None,
     objects: Path | None = None,
     protocols: Sequence[str] | None = None,
     configured: bool = False,
 ) -> dict[str, str]:
     """The whole environment of a git command that works on these ``directories``.
 
-    ``config`` adds configuration; it goes this way, since any key can. ``objects`` is where objects are
+    ``config`` adds configuration; it goes this way, since any key can. ``common`` is the repository of the worktree that the
+    command works on instead of the one that it names. ``objects`` is where objects are
     read and written instead of the repository's own place; ``protocols`` are those that are allowed
     instead of ``ACW_GIT_PROTOCOLS``. ``configured``: the repository is ours, and has :func:`as_file` in its configuration.
     """
@@ -96,6 +98,8 @@ def build(
     given = {} if configured else _CONFIGURATION
     allowed = settings.ACW_GIT_PROTOCOLS if protocols is None else protocols
     environment["GIT_ALLOW_PROTOCOL"] = ":".join(allowed)
+    if common is not None:
+        environment["GIT_COMMON_DIR"] = str(common)
     if objects is not None:
         environment["GIT_OBJECT_DIRECTORY"] = str(objects)
     # Exactly these directories may belong to another user, never all ("*").

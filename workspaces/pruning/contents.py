@@ -190,14 +190,18 @@ def look(
     directory = at or path
     admin = worktrees.registration(repository, path)
     if not os.path.lexists(directory):
-        return Contents() if admin is None else _without_files(Look(admin, path, stop))
+        return (
+            Contents()
+            if admin is None
+            else _without_files(Look(repository.path, admin, path, stop))
+        )
     if admin is None or not worktrees.points_back(directory, admin):
         said = (
             "git does not know the directory as this worktree, so it cannot be checked"
         )
         size = sizes.measure(directory, stop=stop).size_bytes if measure else None
         return Contents(unchecked=(said,), size_bytes=size)
-    return _with_files(Look(admin, directory, stop), measure=measure)
+    return _with_files(Look(repository.path, admin, directory, stop), measure=measure)
 
 
 def unpushed_branches(repository: Repository, *, stop: Stop | None = None) -> list[str]:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from workspaces import git
 from workspaces.exceptions import GitError, GitStopped
+from workspaces.plumbing import view
 from workspaces.plumbing.supervision import STDOUT_MOST
 from workspaces.pruning.recreatable import is_recreatable
-from workspaces.repository import Repository, Stop, without_filters
+from workspaces.repository import Repository, Stop
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
@@ -60,12 +61,13 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look at the worktree whose registration is ``admin`` and whose files are in ``directory``.
+    """A look at the worktree of ``clone`` whose registration is ``admin`` and whose files are in ``directory``.
 
     Every question raises :class:`~workspaces.exceptions.GitError`; ``GitOutputTooLarge`` means that there is more than can be
     listed.
     """
 
+    clone: Path
     admin: Path
     directory: Path
     stop: Stop | None = None
@@ -87,15 +89,8 @@ class Look:
         ).stdout
 
     def _on_files(self, *arguments: str) -> list[bytes]:
-        result = git.run(
-            arguments,
-            cwd=self.directory,
-            git_dir=self.admin,
-            work_tree=self.directory,
-            config=without_filters(self.admin),
-            stop=self.stop,
-            most=_LISTING_MOST,
-        )
+        with view.opened(self.clone, self.admin, self.directory) as seen:
+            result = seen.run(arguments, stop=self.stop, most=_LISTING_MOST)
         return [entry for entry in result.stdout.split(b"\0") if entry]
 
     def operations(self) -> list[str]:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.workspaces.archiving import zoo
 from tests.workspaces.remote import commit, git
-from workspaces import git as git_runner
 from workspaces import paths, worktrees
 from workspaces.archiving import bundles, composing, rebuilding, restoring, unpacking
 from workspaces.exceptions import ArchiveDamaged
@@ -93,13 +93,16 @@ def test_it_is_whole_only_with_every_byte_in_its_place(
     assert not rebuilding.is_whole(repository, worktree, parts, stop=None)
 
 
-def test_filters_are_not_run_to_spare_a_later_look(
-    repository: Repository, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("filtered", [True, False])
+def test_a_later_look_is_spared_where_no_filter_could_see_it_otherwise(
+    repository: Repository, worktree: Worktree, filtered: bool
 ):
-    admin = worktrees.registration(repository, Path(worktree.path))
+    path = Path(worktree.path)
+    admin = worktrees.registration(repository, path)
     assert admin is not None
-    ran: list[object] = []
-    monkeypatch.setattr(git_runner, "run", lambda *a, **_: ran.append(a))
-    monkeypatch.setattr(rebuilding, "without_filters", lambda _: {"filter.x.clean": ""})
-    rebuilding._refresh(Path(worktree.path), admin, stop=None)
-    assert ran == []
+    if filtered:
+        git("config", "filter.x.clean", "cat", cwd=repository.path)
+    os.utime(path / "README", (1e9, 1e9))
+    rebuilding._refresh(repository, path, admin, stop=None)
+    # Says what differs from the index by its times, and does not look any further.
+    assert bool(git("diff-files", cwd=path)) == filtered
