@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from jobs import actions, admin_runners  # noqa: F401 (the latter registers its own)
+from jobs.admin_permissions import OnlyRead
 from jobs.admin_verbs import Verb, VerbAdmin
 from jobs.display import ASKED_TO_STOP, payload_text
 from jobs.filters import QueueFilter, StatusFilter, StopFilter, TypeFilter
@@ -29,7 +30,7 @@ ATTEMPTS_SHOWN = 50
 _ERROR_IN_LIST = 500
 
 
-class AttemptInline(admin.TabularInline[Attempt, Job]):
+class AttemptInline(OnlyRead, admin.TabularInline[Attempt, Job]):
     """The failed attempts of a job, the newest ``ATTEMPTS_SHOWN`` of them."""
 
     model = Attempt
@@ -44,16 +45,6 @@ class AttemptInline(admin.TabularInline[Attempt, Job]):
         self, request: HttpRequest, obj: Model | None = None
     ) -> bool:
         return True  # whoever may see the job may see how it failed
-
-    def has_add_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
 
     @admin.display(description="error")
     def error_cell(self, attempt: Attempt) -> SafeString:

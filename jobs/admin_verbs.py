@@ -24,6 +24,7 @@ from django.views.decorators.http import require_POST
 
 from jobs import pagination
 from jobs.action_result import Result
+from jobs.admin_permissions import OnlyRead
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -52,7 +53,7 @@ class Verb(Generic[ModelT]):
         return request.user.has_perm(self.permission)
 
 
-class VerbAdmin(admin.ModelAdmin[ModelT]):
+class VerbAdmin(OnlyRead, admin.ModelAdmin[ModelT]):
     """Rows that the program writes: nobody adds, edits or deletes them here."""
 
     verbs: ClassVar[tuple[Verb[Any], ...]] = ()
@@ -80,19 +81,6 @@ class VerbAdmin(admin.ModelAdmin[ModelT]):
             # How far a list is counted, for it to say so.
             context.setdefault("counted", pagination.COUNTED)
         return super().changelist_view(request, context)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: ModelT | None = None
-    ) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: ModelT | None = None
-    ) -> bool:
-        return False
 
     def get_urls(self) -> list[URLPattern]:
         buttons = [

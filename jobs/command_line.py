@@ -1,20 +1,23 @@
-"""What operators' commands have in common: who is acting, errors in one line, and what other apps add to ``manage.py jobs``."""
+"""What operators' commands have in common: who is acting, arguments, errors in one line, and what other apps add to ``manage.py jobs``."""
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import getpass
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
 from jobs.display import first_line
+from jobs.durations import ACCEPTED, parse_duration
 
 
 def actor() -> str:
@@ -24,6 +27,16 @@ def actor() -> str:
     except (KeyError, OSError):  # a user id without a name, as containers have
         user = f"uid {os.getuid()}"
     return f"command line ({user})"
+
+
+def duration(text: str) -> dt.timedelta:
+    """An argument such as ``1h30m``."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: {error}; accepted: {ACCEPTED}"
+        ) from None
 
 
 Options = dict[str, Any]
@@ -60,10 +73,17 @@ class OperatorCommand(BaseCommand):
     """A command whose errors are one line on stderr and an exit status: 1, or 2 for a wrong call.
 
     What the database raises becomes such a line too; ``--traceback`` shows where it came from. Where nobody reads what it
-    prints any more, as behind ``| head``, it ends without a word.
+    prints any more, as behind ``| head``, it ends without a word, but for its error. What the terminal's encoding has not is
+    printed as an escape.
     """
 
+    def __init__(self, stdout: TextIO | None = None, **others: Any) -> None:
+        # None where it is closed, as by ``>&-``.
+        super().__init__(stdout or sys.stdout or io.StringIO(), **others)
+
     def execute(self, *args: Any, **options: Any) -> str | None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             said = super().execute(*args, **options)
             self.stdout.flush()
@@ -71,10 +91,21 @@ class OperatorCommand(BaseCommand):
             reason = first_line(str(error), 300) or type(error).__name__
             raise CommandError(f"the database refused: {reason}") from error
         except BrokenPipeError:
-            # Or Python would complain of it once more when it flushes the stream at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            _print_no_more()
             sys.exit(1)
+        except (CommandError, SystemExit):
+            # What was printed before comes first.
+            try:
+                self.stdout.flush()
+            except BrokenPipeError:
+                _print_no_more()
+            raise
         return said
+
+
+def _print_no_more() -> None:
+    """Or Python would complain of the broken pipe once more when it flushes the stream at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 class VerbsCommand(OperatorCommand):

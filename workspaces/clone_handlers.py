@@ -59,20 +59,32 @@ def clone(context: JobContext, payload: ClonePayload) -> None:
     except _FAILURES as error:
         passing = not isinstance(error, NameTaken) and classify(error) in _PASSING
         again = passing and context.attempt < context.max_attempts
-        record_failure(workspace.pk, classify(error), str(error), again=again)
+        if not record_failure(
+            workspace.pk, classify(error), str(error), again=again, url=workspace.url
+        ):
+            said = f"workspace {workspace.name} was removed, or has another URL now"
+            raise Snooze(dt.timedelta(0), said) from error
         if again:
             raise
 
 
 def record_failure(
-    workspace_id: int, failure: Failure, error: str, *, again: bool
-) -> None:
-    """Record why it is not cloned; ``again``: it is tried again, and told only when it is not."""
+    workspace_id: int,
+    failure: Failure,
+    error: str,
+    *,
+    again: bool,
+    url: str | None = None,
+) -> bool:
+    """Record why it is not cloned; ``again``: it is tried again, and told only when it is not.
+
+    False, and nothing is recorded, where it is gone, cloned, or not of this ``url`` any more.
+    """
     with transaction.atomic():
         rows = Workspace.objects.select_for_update(of=("self",)).select_related("owner")
         row = rows.filter(pk=workspace_id, state=Workspace.State.CLONING).first()
-        if row is None:
-            return
+        if row is None or url not in (None, row.url):
+            return False
         row.state = Workspace.State.CLONING if again else Workspace.State.FAILED
         row.clone_progress = "failed, and will be tried again" if again else ""
         row.last_fetch_error = error
@@ -96,6 +108,7 @@ def record_failure(
             "error": error,
         },
     )
+    return True
 
 
 def _event(workspace: Workspace) -> Event:

@@ -99,9 +99,8 @@ def add_workspace(
     try:
         cloning.make(workspace, stop=stop, tell=tell)
     except BaseException:
-        Workspace.objects.filter(
-            pk=workspace.pk, state=Workspace.State.CLONING
-        ).delete()
+        # Whoever gave it another URL meanwhile wants that cloned.
+        Workspace.objects.cloning().filter(pk=workspace.pk, url=url).delete()
         raise
     workspace.refresh_from_db()
     return workspace

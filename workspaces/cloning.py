@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,11 +21,17 @@ from django.db.models.functions import Now
 
 from workspaces import hosts, paths, remotes
 from workspaces.events import LogEvent
-from workspaces.exceptions import CloneMissing, NameTaken, RepositoryBusy
+from workspaces.exceptions import (
+    CloneMissing,
+    GitStopped,
+    NameTaken,
+    RepositoryBusy,
+)
 from workspaces.fetching import default_branches, fetch_schedule, slots
 from workspaces.models import Workspace
 from workspaces.plumbing import locking
 from workspaces.pruning import removal
+from workspaces.querysets import WorkspaceQuerySet
 from workspaces.repository import Repository, Stop
 
 log = logging.getLogger(__name__)
@@ -36,6 +43,7 @@ _ADDING = ".adding-"
 _REMOVING = ".removing-"
 _STEP = re.compile(r"(?:remote: )?([A-Z][a-z]+(?: [a-z]+)?): +(\d{1,3})%")
 _PROGRESS_MOST = 200
+_LOOK_EVERY = 2.0
 
 
 def make(
@@ -46,7 +54,7 @@ def make(
     How far it is goes into the row and to ``tell``. An empty remote is accepted. Takes ``ACW_CLONE_TIMEOUT`` at most.
     Must not be called in a transaction that may still be rolled back: the clone would stay.
 
-    Raises :class:`~workspaces.exceptions.RefusedUrl`, ``GitError``, ``NameTaken`` where something else is in its
+    Raises :class:`~workspaces.exceptions.RefusedUrl`, ``GitError`` (``GitStopped`` also where the row goes or gets another URL meanwhile), ``NameTaken`` where something else is in its
     place, ``RepositoryBusy`` where it is being cloned, ``RemoteBusy``, ``WrongHost`` and OSError; then nothing is left behind.
     """
     hosts.check(workspace)
@@ -55,7 +63,7 @@ def make(
     # Where the row is gone, who wants the clone is too.
     progress = _Progress(workspace, tell)
     with _unfinished(workspace) as unfinished:
-        if not _is_wanted(workspace):
+        if not _wanted(workspace).exists():
             return False
         if is_made := os.path.lexists(directory):
             made = _interrupted(directory)
@@ -65,7 +73,7 @@ def make(
                 workspace,
                 unfinished,
                 progress,
-                stop=lambda: progress.is_unwanted or (stop is not None and stop()),
+                stop=lambda: progress.is_unwanted() or (stop is not None and stop()),
             )
         place = None if is_made else unfinished
         if not _hand_over(workspace, place, directory, branch):
@@ -82,27 +90,33 @@ class _Progress:
     """Takes git's lines of progress."""
 
     def __init__(self, workspace: Workspace, tell: Tell | None) -> None:
-        self._rows = Workspace.objects.filter(
-            pk=workspace.pk, state=Workspace.State.CLONING
-        )
+        self._rows = _wanted(workspace)
         self._tell = tell
         self._last = ""
-        self.is_unwanted = False
+        self._looked_at = time.monotonic()
+        self._is_unwanted = False
 
     def __call__(self, line: str) -> None:
         step = _STEP.search(line)
         if step is None or (said := f"{step[1].lower()} {step[2]} %") == self._last:
             return
         self._last = said
-        self.is_unwanted = not self._rows.update(clone_progress=said[:_PROGRESS_MOST])
+        self._is_unwanted = not self._rows.update(clone_progress=said[:_PROGRESS_MOST])
         if self._tell is not None:
             self._tell(said)
 
+    def is_unwanted(self) -> bool:
+        """Whether the row is gone or has another URL; a remote that hangs says nothing, so that it is looked for."""
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK_EVERY:
+            self._looked_at = now
+            self._is_unwanted = not self._rows.exists()
+        return self._is_unwanted
 
-def _is_wanted(workspace: Workspace) -> bool:
-    return Workspace.objects.filter(
-        pk=workspace.pk, state=Workspace.State.CLONING
-    ).exists()
+
+def _wanted(workspace: Workspace) -> WorkspaceQuerySet:
+    """Its row, as long as this is what is to be cloned."""
+    return Workspace.objects.cloning().filter(pk=workspace.pk, url=workspace.url)
 
 
 @contextlib.contextmanager
@@ -170,8 +184,11 @@ def _hand_over(
     """Put it in its place, unless it is there, and say so in the row, which stays locked meanwhile; False where the row is gone."""
     with transaction.atomic():
         rows = Workspace.objects.filter(pk=workspace.pk, state=Workspace.State.CLONING)
-        if rows.select_for_update().first() is None:
+        row = rows.select_for_update().first()
+        if row is None:
             return False
+        if row.url != workspace.url:
+            raise GitStopped("clone", "is not kept: the workspace has another URL now")
         if unfinished is not None:
             if os.path.lexists(directory):
                 raise taken_by_nobody(directory)
@@ -202,7 +219,7 @@ def discard(directory: Path) -> None:
 
 
 def sweep() -> None:
-    """Delete what interrupted calls have left of workspaces that have no row."""
+    """Delete what interrupted calls have left of workspaces that have no row, and of those whose cloning was given up."""
     for going in paths.workspaces_directory().glob(f"{_REMOVING}*"):
         with contextlib.suppress(FileNotFoundError):  # another sweep is at it
             removal.delete_tree(going, whole=True)
@@ -212,12 +229,13 @@ def sweep() -> None:
             contextlib.suppress(CloneMissing, RepositoryBusy),
             locking.locked(paths.lock_path(mark.parent), wait=dt.timedelta(0)),
         ):
-            if not _has_row(mark.parent.name):
+            if not _is_needed(mark.parent.name):
                 discard(mark.parent)
 
 
-def _has_row(name: str) -> bool:
+def _is_needed(name: str) -> bool:
     if name.startswith(_ADDING):
         key = name.removeprefix(_ADDING)
-        return key.isdecimal() and Workspace.objects.filter(pk=int(key)).exists()
+        unmade = Workspace.objects.filter(state=Workspace.State.CLONING)
+        return key.isdecimal() and unmade.filter(pk=int(key)).exists()
     return Workspace.objects.filter(name=name).exists()

@@ -40,7 +40,7 @@ WorkspacesError
     ├── GitTimeout           it took longer than allowed, and was ended
     ├── GitStopped           the caller wanted to stop, and it was ended
     ├── GitDamaged           it did it, and complained of damaged objects
-    └── GitOutputTooLarge    it wrote more than is read, and was ended
+    └── GitOutputTooLarge    it wrote more than is read, or than a file may have, and was ended
 """
 
 from __future__ import annotations
@@ -221,17 +221,19 @@ class GitDamaged(GitError):
 
 
 class GitOutputTooLarge(GitError):
-    """It wrote more than is read; its whole process group was ended."""
+    """It wrote more than is read, or than ``ACW_GIT_MAX_FILE``; its whole process group was ended."""
 
 
 _BOILERPLATE = (
     "Please make sure you have the correct access rights",
     "and the repository exists.",
 )
+_SAID_LINES = 4
+_SAID_LONGEST = 500
 
 
-def _said(stderr: str, lines: int = 4, longest: int = 500) -> str:
+def _said(stderr: str) -> str:
     """What git wrote last, as one line: the cause often stands above its ``fatal:``."""
     told = [line.strip() for line in stderr.splitlines()]
     told = [line for line in told if line and line not in _BOILERPLATE]
-    return " / ".join(told[-lines:])[-longest:]
+    return " / ".join(told[-_SAID_LINES:])[-_SAID_LONGEST:]

@@ -72,6 +72,7 @@ _OF_WORDS = tuple(
                 r"strange \w{1,20} '",
                 "detected dubious ownership",
                 "mismatched algorithms",
+                "the remote's history is cut off",
             ),
         ),
         (
@@ -107,6 +108,7 @@ _OF_WORDS = tuple(
                 "returned error: 40[137]",
                 "Permission to [^\n]{1,200} denied",
                 "HTTP Basic: Access denied",
+                "DENIED by fallthru",
             ),
         ),
         (
@@ -117,6 +119,7 @@ _OF_WORDS = tuple(
                 "does not appear to be a git repository",
                 "returned error: (?:404|410)",
                 "could not be found or you don't have permission",
+                "does not exist or you do not have (?:access|permission)",
             ),
         ),
         (

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -15,6 +16,7 @@ from workspaces.exceptions import (
     CloneMissing,
     ConfigTampered,
     GitError,
+    GitFailed,
     GitStopped,
     OutsideDataDirectory,
     RefusedUrl,
@@ -32,6 +34,8 @@ from workspaces.fetching.fetch_rows import Candidate
 from workspaces.models import Workspace
 from workspaces.plumbing import presentable, stale_locks
 from workspaces.repository import Repository, Stop
+
+T = TypeVar("T")
 
 LOCK_WAIT = dt.timedelta(seconds=10)
 _SHORT_WAIT = dt.timedelta(seconds=1)
@@ -163,7 +167,8 @@ def _fetch_one(
         return _failed(workspace, failure, _said(error))
     if fetches.source is None:
         fetches.source = repository
-        if default_branch != workspace.default_branch:
+        # Where it is as before, it was not asked for, unless there is none.
+        if default_branch != workspace.default_branch or not default_branch:
             fetches.default_branch = default_branch
     fetch_outcomes.record_success(
         workspace,
@@ -183,24 +188,46 @@ def _update(
     # Most have no worktrees, and nothing to compare.
     before = default_branches.branches_of(repository) & wanted if wanted else set()
     changed = _mended(workspace, repository, fetches)
-    repository.follow_url(workspace.url)
     if wanted:
         after = default_branches.branches_of(repository) & wanted
         fetch_outcomes.record_upstreams(workspace, gone=before - after, there=after)
-    default_branch = default_branches.follow(
-        repository,
-        workspace.url,
-        before=workspace.default_branch,
-        known=fetches.default_branch,
-        timeout=fetches.timeout,
-        stop=fetches.stop,
-    )
-    return changed, default_branch
+
+    def follow() -> str:
+        repository.follow_url(workspace.url)
+        return default_branches.follow(
+            repository,
+            workspace.url,
+            before=workspace.default_branch,
+            known=fetches.default_branch,
+            timeout=fetches.timeout,
+            stop=fetches.stop,
+        )
+
+    return changed, _unlocked(workspace, repository, follow)
+
+
+def _unlocked(workspace: Workspace, repository: Repository, step: Callable[[], T]) -> T:
+    """Take the step, and once more where a lock was in its way that a killed git has left."""
+    try:
+        return step()
+    except GitFailed as error:
+        # Not at the first time: whoever has it is most likely done by the next.
+        again = workspace.fetch_problem == classify(error) == Failure.LOCK
+        if not again or not stale_locks.remove_named(repository, error.stderr):
+            raise
+        return step()
 
 
 def _mended(workspace: Workspace, repository: Repository, fetches: _Round) -> int:
     """Fetch, and once more where what was in the way could be put right."""
     source = fetches.source
+    said = ""
+
+    def heal(url: str, *, timeout: dt.timedelta | None, stop: Stop | None) -> int:
+        return healing.heal(repository, url, said, timeout=timeout, stop=stop)
+
+    if healing.is_unfinished(repository):
+        return _from_remote(workspace, heal, fetches)
 
     def get() -> int:
         if source is not None:
@@ -210,23 +237,12 @@ def _mended(workspace: Workspace, repository: Repository, fetches: _Round) -> in
         return _from_remote(workspace, repository.fetch, fetches)
 
     try:
-        return get()
+        return _unlocked(workspace, repository, get)
     except GitStopped:
         raise
     except GitError as error:
-        failure, said = classify(error), error.stderr
-        if failure is Failure.LOCK:
-            # Not at the first time: whoever has it is most likely done by the next.
-            again = workspace.fetch_problem == Failure.LOCK
-            if again and stale_locks.remove_named(repository, said):
-                return get()
-        elif failure is Failure.CORRUPT and _claim_healing(workspace):
-
-            def heal(
-                url: str, *, timeout: dt.timedelta | None, stop: Stop | None
-            ) -> int:
-                return healing.heal(repository, url, said, timeout=timeout, stop=stop)
-
+        said = error.stderr
+        if classify(error) is Failure.CORRUPT and _claim_healing(workspace):
             return _from_remote(workspace, heal, fetches)
         raise
 

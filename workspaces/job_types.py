@@ -23,6 +23,9 @@ MAINTAIN = "workspace.maintain"
 ARCHIVE = "worktree.archive"
 RESTORE = "worktree.restore"
 
+OF_WORKTREES = (PRUNE, ARCHIVE, RESTORE)
+"""Those whose ``ref_id`` is a worktree's ID."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchPayload:

@@ -14,7 +14,6 @@ from django.db.models.functions import Greatest, Now
 from jobs.enqueue import enqueue_many
 from notify import audit
 from workspaces import job_types, prune
-from workspaces.archiving import lookup
 from workspaces.exceptions import WorktreeBusy
 from workspaces.holding import leases
 from workspaces.models import Worktree
@@ -60,7 +59,7 @@ def archive_now(worktree_id: int, *, actor: str) -> Worktree:
     It is not where somebody acquires, keeps or pins it before. Raises :class:`~workspaces.exceptions.UnknownWorktree`, and ``WorktreeError`` where it is held, pinned or being worked on.
     """
     with transaction.atomic():
-        worktree = _find(worktree_id)
+        worktree = leases.find(worktree_id)
         prune.refuse(worktree, worktree_id)
         enqueue_many([job_types.archive(worktree, actor=actor)])
         _record(actor, "worktree.archive", worktree)
@@ -79,26 +78,13 @@ def _change(
         rows = Worktree.objects.filter(pk=worktree_id).exclude(
             state=Worktree.State.PRUNING
         )
-        changed = rows.update(
-            prune_warning_at=None,
-            prune_blocked_at=None,
-            prune_blocked_reason="",
-            **changes,
-        )
-        worktree = _find(worktree_id)
+        changed = rows.update(**leases.UNWARNED, **changes)
+        worktree = leases.find(worktree_id)
         if not changed:
             raise WorktreeBusy(
                 f"{worktree} is being pruned at this moment; acquire it, or restore it afterwards"
             )
         _record(actor, action, worktree, data)
-    return worktree
-
-
-def _find(worktree_id: int) -> Worktree:
-    rows = Worktree.objects.select_related("workspace__owner")
-    worktree = rows.filter(pk=worktree_id).first()
-    if worktree is None:
-        raise lookup.unknown(worktree_id)
     return worktree
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME_MAX_LENGTH = 100
 PATH_MAX_LENGTH = 2000
+STRAY = ".stray"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -113,7 +114,7 @@ def bundle_path(name: str, archive_id: int) -> Path:
 
 
 def stray_directory(directory: Path) -> Path:
-    return directory / ".stray"
+    return directory / STRAY
 
 
 def new_worktree_path(directory: Path, branch: str) -> Path:

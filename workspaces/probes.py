@@ -11,9 +11,15 @@ from django.db.models.functions import Now
 
 from jobs.doctor import Finding, error, ok, probe, warning
 from workspaces import hosts, paths
-from workspaces.models import Workspace, WorkspaceHost, Worktree, WorktreeArchive
+from workspaces.models import (
+    Attachment,
+    Workspace,
+    WorkspaceHost,
+    Worktree,
+    WorktreeArchive,
+)
 from workspaces.upkeep.places import GONE
-from workspaces.upkeep.quota import in_words
+from workspaces.upkeep.sizes import in_words
 
 LONG = dt.timedelta(hours=1)
 """Clones, archives and the ends of leases that take longer have come to a halt."""
@@ -65,6 +71,13 @@ def _of_workspaces() -> Iterator[Finding]:
         advice="Look at what it is, then remove it, or: workspace approve NAME",
         severe=True,
     )
+    if limit := settings.ACW_WORKSPACE_HARD_LIMIT:
+        yield from _named(
+            rows.filter(size_bytes__gt=limit),
+            "take more than ACW_WORKSPACE_HARD_LIMIT, so that no worktree of them can be acquired",
+            advice="worktree list says how large each is. Delete what is not needed in them, have idle ones archived: "
+            "worktree archive ID, or raise the limit.",
+        )
     yield from _named(
         rows.exclude(maintenance_error=""),
         "could not be maintained",
@@ -110,6 +123,23 @@ def worktrees() -> Iterator[Finding]:
 def _longest_wait() -> dt.timedelta:
     interval: dt.timedelta = settings.JOBS_WORKSPACE_RECONCILE_INTERVAL
     return 2 * interval
+
+
+@probe("attachments")
+def attachments() -> Iterator[Finding]:
+    """Each has its bytes, as far as the last ``attachment_cleanup`` saw."""
+    rows = Attachment.objects.filter(missing_at__isnull=False).order_by("pk")
+    found = list(
+        _named(
+            [f"{pk}: {name}" for pk, name in rows.values_list("pk", "name")],
+            "attachments have lost their bytes",
+            advice="Is their disk mounted, and their storage the right one? Otherwise put the files back from a backup under the "
+            "same names. Then: runners run attachment_cleanup",
+        )
+    )
+    yield from found
+    if not found:
+        yield ok(f"{Attachment.objects.count():,} have their bytes")
 
 
 @probe("disks")

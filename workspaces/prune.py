@@ -24,6 +24,7 @@ from workspaces.exceptions import (
     OutsideDataDirectory,
     WorktreeBusy,
     WorktreeError,
+    WorktreeQuarantined,
 )
 from workspaces.holding import activity, checkouts
 from workspaces.models import Worktree, WorktreeArchive
@@ -154,6 +155,10 @@ def refuse(worktree: Worktree | None, worktree_id: int) -> None:
         )
     if worktree.pinned:
         raise WorktreeError(f"{worktree} is pinned; unpin it first")
+    if worktree.state == Worktree.State.QUARANTINED:
+        raise WorktreeQuarantined(
+            f"{worktree} was taken out of use: {worktree.state_reason or 'no reason was given'}"
+        )
     if not Worktree.objects.archivable().filter(pk=worktree.pk).exists():
         raise WorktreeBusy(f"{worktree} is {worktree.state}; try again later")
 
@@ -253,7 +258,7 @@ def _remove(clearing: Clearing) -> Cleared | Exception:
 
 def sweep(repository: Repository, workspace_id: int) -> None:
     """Delete what could not be deleted before of archived worktrees whose rows are gone; the caller has the repository's lock."""
-    if not trash.has_archived(repository):
+    if not trash.archive_ids(repository):
         return
     rows = Worktree.objects.filter(workspace=workspace_id).values("pk")
     archives = WorktreeArchive.objects.filter(workspace=workspace_id).exclude(

@@ -15,6 +15,9 @@ from workspaces.fetching.fetch_schedule import REFUSALS
 if TYPE_CHECKING:
     from workspaces.models import Attachment, Conversation, Workspace, Worktree
 
+PRUNABLE_STATES = ("ready", "pruning", "missing")
+"""A worktree in another state is archived and removed by nobody; ``pruning`` is finished."""
+
 
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):
     """Workspaces by what is done with them."""
@@ -96,7 +99,7 @@ class WorktreeQuerySet(models.QuerySet["Worktree"]):
         return self.filter(
             held_by__isnull=True,
             pinned=False,
-            state__in=("ready", "pruning", "missing"),
+            state__in=PRUNABLE_STATES,
         )
 
     def prunable(

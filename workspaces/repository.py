@@ -23,6 +23,15 @@ from workspaces.plumbing.publishing import publish
 Stop = Callable[[], bool]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartPoints:
+    """Commits of a branch: the agents' own, the remote's at the last fetch, and that of the remote's default branch then."""
+
+    local: str | None
+    remote: str | None
+    default: str | None
+
+
 @dataclass(frozen=True)
 class Repository:
     """The clone of a workspace, in the workspace's ``directory``."""
@@ -70,12 +79,18 @@ class Repository:
         arguments: Sequence[str],
         *,
         config: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
         stop: Stop | None = None,
         accept: Collection[int] = (0,),
     ) -> Result:
         """Run a git command on this repository; see :func:`workspaces.git.run`."""
         return git.run(
-            arguments, git_dir=self.path, config=config, stop=stop, accept=accept
+            arguments,
+            git_dir=self.path,
+            config=config,
+            stdin=stdin,
+            stop=stop,
+            accept=accept,
         )
 
     def create(self, url: str) -> None:
@@ -147,6 +162,21 @@ class Repository:
         # 128: the reference is there and what it names is not.
         found = self.run(arguments, accept=(0, 1, 128))
         return found.stdout.decode().strip() or None if found.status == 0 else None
+
+    def start_points(self, branch: str, *, default: str) -> StartPoints:
+        """Where a worktree of ``branch`` may begin: :meth:`local_branch` and both :meth:`remote_branch` by one git."""
+        names = (f"refs/heads/{branch}", f"{REMOTE}{branch}", f"{REMOTE}{default}")
+        asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+        listed = self.run(["cat-file", "--batch-check=%(objectname)"], stdin=asked)
+        said = listed.stdout.decode().rstrip("\n").split("\n")
+        local, remote, fallback = (
+            None if line.endswith(" missing") else line for line in said
+        )
+        return StartPoints(local=local, remote=remote, default=fallback)
+
+    def has_branch(self, branch: str) -> bool:
+        """Whether agents have the branch, or the remote had it at the last fetch."""
+        return self.local_branch(branch) is not None or self.has_remote_branch(branch)
 
     def local_branch(self, branch: str) -> str | None:
         """The commit of the agents' branch, or None."""

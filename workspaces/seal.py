@@ -15,7 +15,6 @@ from django.db.models.functions import Now
 
 from notify import audit
 from notify.dispatch import Event, dispatch
-from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import hosts, paths, topics
 from workspaces.events import LogEvent
@@ -172,7 +171,10 @@ def _tampered_event(workspace: Workspace, found: Sequence[Planted]) -> Event:
                 f"have an operator approve it: manage.py workspace approve {workspace.name}",
             )
         ),
-        data={**_about(workspace), "found": [one.as_data() for one in found]},
+        data={
+            **topics.about_workspace(workspace),
+            "found": [one.as_data() for one in found],
+        },
     )
 
 
@@ -182,14 +184,5 @@ def _cleared_event(workspace: Workspace) -> Event:
         recipients=owner_or_admins(workspace.owner),
         title=f"Workspace {workspace.name}: its clone's configuration is well again",
         body="What had been found is gone or approved. The workspace is fetched and worked on as before.",
-        data=_about(workspace),
+        data=topics.about_workspace(workspace),
     )
-
-
-def _about(workspace: Workspace) -> dict[str, Any]:
-    return {
-        "url": admin_page(workspace),
-        "workspace_id": workspace.pk,
-        "workspace": workspace.name,
-        "host": workspace.host,
-    }

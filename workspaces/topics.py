@@ -6,7 +6,7 @@ from typing import Any
 
 from notify.links import admin_page
 from notify.topics import define
-from workspaces.models import Worktree
+from workspaces.models import Workspace, Worktree
 
 SYNC_FAILED = define(
     "workspace.sync_failed",
@@ -116,4 +116,14 @@ def about(worktree: Worktree) -> dict[str, Any]:
         "worktree_id": worktree.pk,
         "branch": worktree.branch,
         "path": worktree.path,
+    }
+
+
+def about_workspace(workspace: Workspace) -> dict[str, Any]:
+    """What the data of every event about fetching a workspace and about its configuration says of it."""
+    return {
+        "url": admin_page(workspace),
+        "workspace_id": workspace.pk,
+        "workspace": workspace.name,
+        "host": workspace.host,
     }

@@ -20,7 +20,7 @@ from workspaces.exceptions import (
 )
 from workspaces.plumbing import view
 from workspaces.pruning import removal
-from workspaces.repository import Repository, Stop
+from workspaces.repository import Repository, StartPoints, Stop
 
 _LONGEST_LINE = 8192
 _ALREADY = ("already checked out at", "already used by worktree at")
@@ -43,8 +43,9 @@ def add(
 
     Raises :class:`~workspaces.exceptions.BranchInUse`, ``EmptyRepository`` and ``GitError``.
     """
-    new = repository.local_branch(branch) is None
-    start = _start_of(repository, branch, default=default) if new else branch
+    found = repository.start_points(branch, default=default)
+    new = found.local is None
+    start = _start_of(found) if new else branch
     # --no-track: writes nothing into the configuration, whose lock does not wait.
     create = ["--no-track", "-b", branch] if new else []
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,10 +81,8 @@ def add(
         raise
 
 
-def _start_of(repository: Repository, branch: str, *, default: str) -> str:
-    commit = repository.remote_branch(branch)
-    if commit is None and default:
-        commit = repository.remote_branch(default)
+def _start_of(found: StartPoints) -> str:
+    commit = found.remote or found.default
     if commit is None:
         raise EmptyRepository(
             "the remote had no default branch with a commit at the last fetch: push one and fetch, "

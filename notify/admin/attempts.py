@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from jobs.admin_permissions import OnlyRead
 from notify.admin.written import Written
 from notify.models import WebhookAttempt
 
 
 @admin.register(WebhookAttempt)
-class WebhookAttemptAdmin(Written):
+class WebhookAttemptAdmin(OnlyRead, Written):
     """Every request that was sent, or was about to be."""
 
     list_display = [
@@ -44,11 +43,6 @@ class WebhookAttemptAdmin(Written):
         "peer",
         "excerpt",
     ]
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
 
     class Media:
         css = {"all": ["notify/notify.css"]}

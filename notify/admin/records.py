@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from jobs.admin_permissions import OnlyRead
 from notify.admin.written import TopicFilter, Written, pretty
 from notify.models import AuditEntry, Notification
 
@@ -37,7 +36,7 @@ class NotificationAdmin(Written):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(Written):
+class AuditEntryAdmin(OnlyRead, Written):
     """Who did what. Nobody changes the record."""
 
     list_display = ["created_at", "actor", "action", "target"]
@@ -45,11 +44,6 @@ class AuditEntryAdmin(Written):
     search_fields = ["=actor", "=action", "=target"]
     ordering = ["-id"]
     fields = ["created_at", "actor", "action", "target", "pretty_data"]
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Model | None = None
-    ) -> bool:
-        return False
 
     @admin.display(description="data")
     def pretty_data(self, entry: AuditEntry) -> SafeString:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 from pathlib import Path
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs import durations
-from jobs.command_line import Options, Verb, actor
+from jobs.command_line import Options, Verb, actor, duration
 from notify import endpoints, extra_headers, signing
 from notify.commands.verb import given_secret, print_secret
 from notify.exceptions import NotifyError
@@ -28,7 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_duration,
+        type=duration,
         metavar="10s",
         help="over the whole exchange (default: NOTIFY_WEBHOOK_TIMEOUT)",
     )
@@ -101,15 +99,6 @@ def _headers(file: Path | None) -> dict[str, str]:
     except UnicodeDecodeError:
         raise CommandError(
             f"--headers-file: {file} is not UTF-8 text", returncode=2
-        ) from None
-
-
-def _duration(text: str) -> dt.timedelta:
-    try:
-        return durations.parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: {error}; accepted: {durations.ACCEPTED}"
         ) from None
 
 

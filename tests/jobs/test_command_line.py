@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+import datetime as dt
 import getpass
 import os
 import subprocess
@@ -19,6 +21,7 @@ from jobs.command_line import (
     VerbsCommand,
     actor,
     add_subcommand,
+    duration,
     subcommands,
 )
 
@@ -116,20 +119,39 @@ def test_another_under_the_same_name_is_refused(added: Verb):
         add_subcommand(greeting())
 
 
+def test_a_duration_as_an_argument():
+    assert duration("1h30m") == dt.timedelta(minutes=90)
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        duration("90")
+    assert str(error.value).startswith("'90': it has no unit; accepted: a duration")
+
+
 _CHATTY = """
+import sys
 import django
 django.setup()
+from django.core.management.base import CommandError
 from jobs.command_line import OperatorCommand
 class Chatty(OperatorCommand):
     requires_system_checks = []
     def handle(self, **options):
-        input()
-        self.stdout.write("said")
+        wish = sys.stdin.readline().strip()
+        self.stdout.write("said \\u2026 \\udcff")
+        if wish == "exit":
+            sys.exit(1)
+        if wish:
+            raise CommandError(wish)
 Chatty().run_from_argv(["manage.py", "chatty"])
 """
 
 
-def test_where_nobody_reads_what_it_prints_it_ends_without_a_word():
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [(b"", b""), (b"it failed", b"CommandError: it failed\n"), (b"exit", b"")],
+)
+def test_where_nobody_reads_what_it_prints_it_says_only_its_error(
+    wish: bytes, said: bytes
+):
     with subprocess.Popen(
         [sys.executable, "-c", _CHATTY],
         stdin=subprocess.PIPE,
@@ -140,6 +162,35 @@ def test_where_nobody_reads_what_it_prints_it_ends_without_a_word():
         assert chatty.stdout is not None
         chatty.stdout.close()
         chatty.stdout = None
-        _, complaint = chatty.communicate(b"\n", timeout=60)
+        _, complaint = chatty.communicate(wish + b"\n", timeout=60)
 
-    assert (chatty.returncode, complaint) == (1, b"")
+    assert (chatty.returncode, complaint) == (1, said)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"),
+    [("ascii", rb"said \u2026 \udcff"), ("utf-8", "said … ".encode() + rb"\udcff")],
+)
+def test_what_the_terminal_has_not_is_printed_as_an_escape(
+    encoding: str, printed: bytes
+):
+    done = subprocess.run(
+        [sys.executable, "-c", _CHATTY],
+        input=b"\n",
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed + b"\n", b"")
+
+
+def test_with_its_output_closed_it_does_what_it_does():
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, _CHATTY],
+        input=b"\n",
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

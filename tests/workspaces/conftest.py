@@ -3,8 +3,9 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,9 +15,12 @@ from pytest_django import Settings
 
 from jobs.context import JobContext
 from notify.models import Notification
+from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import Cloned, Counted, Remote, git, make_template
 from tests.workspaces.witness import Lifeline, Tripwire
-from workspaces import clones, cloning, holds, paths
+from workspaces import clones, cloning, holds, paths, worktrees
+from workspaces import git as git_runner
+from workspaces.git import Result
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
 
@@ -107,6 +111,19 @@ def counted(programs: Path) -> Counted:
 
 
 @pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """The arguments of every git that the product has started since."""
+    run, commands = git_runner.run, list[Sequence[str]]()
+
+    def noting(arguments: Sequence[str], **options: Any) -> Result:
+        commands.append(arguments)
+        return run(arguments, **options)
+
+    monkeypatch.setattr(git_runner, "run", noting)
+    return commands
+
+
+@pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A small repository with a commit."""
     path = tmp_path / "checkout"
@@ -124,11 +141,30 @@ def make_idle(worktree: Worktree, **duration: float) -> None:
     )
 
 
+def begin_restoration(worktree: Worktree) -> None:
+    """Make the row of one that is gone, as a restoration that was interrupted leaves it."""
+    WorktreeFactory(
+        pk=worktree.pk,
+        workspace=worktree.workspace,
+        path=worktree.path,
+        branch=worktree.branch,
+        state=Worktree.State.RESTORING,
+    )
+
+
 @pytest.fixture
 def path(worktree: Worktree) -> Path:
     """The directory of the worktree, which has been idle for 31 days."""
     make_idle(worktree, days=31)
     return Path(worktree.path)
+
+
+@pytest.fixture
+def admin(worktree: Worktree, repository: Repository) -> Path:
+    """The registration of the worktree: the directory in which the clone keeps its HEAD and index."""
+    found = worktrees.registration(repository, Path(worktree.path))
+    assert found is not None
+    return found
 
 
 @pytest.fixture

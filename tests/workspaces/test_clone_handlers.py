@@ -100,6 +100,21 @@ def test_a_failure_is_not_told_of_one_that_is_gone(requested: Workspace, told: T
     assert told("workspace.clone_failed") == []
 
 
+def test_what_another_url_failed_with_is_neither_recorded_nor_told(
+    requested: Workspace, told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> None:
+        Workspace.objects.update(url="https://git.example/y")
+        raise GitFailed("fetch", 128, stderr="ERROR: Repository not found.")
+
+    monkeypatch.setattr(cloning, "make", fail)
+    with pytest.raises(Snooze):
+        run(requested)
+    requested.refresh_from_db()
+    assert (requested.state, requested.last_fetch_error) == ("cloning", "")
+    assert told("workspace.clone_failed") == []
+
+
 def test_where_many_fetch_from_its_host_it_waits(settings: Settings):
     settings.ACW_GIT_HOST_LIMIT = 1
     url = "https://git.example/x.git"

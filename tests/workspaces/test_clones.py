@@ -185,7 +185,8 @@ def test_removing_takes_rows_and_directory(workspace: Workspace, worktree: Workt
 
 def test_the_name_is_free_again(workspace: Workspace, remote: Remote):
     clones.remove_workspace(workspace)
-    clones.add_workspace("demo", remote.url)
+    again = clones.add_workspace("demo", remote.url)
+    assert (again.name, again.state) == ("demo", Workspace.State.READY)
 
 
 def test_a_held_worktree_keeps_its_workspace(workspace: Workspace):

@@ -114,6 +114,50 @@ def test_one_that_nobody_wants_any_more_is_ended_and_leaves_nothing(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("another", [None, "https://git.example/y"])
+def test_so_is_one_whose_remote_says_nothing_at_all(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch, another: str | None
+):
+    workspace = requested(remote)
+    monkeypatch.setattr(cloning, "_LOOK_EVERY", 0)
+
+    def fetch(self: object, url: str, **options: object) -> int:
+        assert not options["stop"]()  # type: ignore[operator]
+        if another:
+            Workspace.objects.update(url=another)
+        else:
+            Workspace.objects.all().delete()
+        assert options["stop"]()  # type: ignore[operator]
+        raise GitStopped("fetch", "was ended")
+
+    monkeypatch.setattr(Repository, "fetch", fetch)
+    with pytest.raises(GitStopped):
+        cloning.make(workspace)
+    assert on_disk() == []
+
+
+@pytest.mark.django_db
+def test_a_clone_of_another_url_than_the_row_has_by_now_is_not_kept(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    workspace = requested(remote)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            default_branches,
+            "follow",
+            lambda *_, **__: str(Workspace.objects.update(url=str(remote.path))),
+        )
+        with pytest.raises(GitStopped, match="another URL"):
+            cloning.make(workspace)
+    assert on_disk() == []
+    workspace.refresh_from_db()
+    assert cloning.make(workspace)
+    assert git("remote", "get-url", "origin", cwd=Path(workspace.path)) == str(
+        remote.path
+    )
+
+
+@pytest.mark.django_db
 def test_one_whose_row_goes_at_the_last_moment_leaves_nothing(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ):
@@ -271,6 +315,20 @@ def test_what_is_left_of_what_has_no_row_is_swept(remote: Remote):
     assert on_disk() == []
     assert not bundle.parent.exists()
     assert other.parent.exists()
+
+
+@pytest.mark.django_db
+def test_what_was_given_up_is_swept_and_what_is_tried_again_is_not(remote: Remote):
+    workspace = requested(remote, "demo")
+    directory = paths.workspaces_directory() / f".adding-{workspace.pk}"
+    directory.mkdir(parents=True)
+    paths.lock_path(directory).touch()
+    paths.disposable_mark(directory).touch()
+    cloning.sweep()
+    assert on_disk() == [directory.name]
+    Workspace.objects.update(state=Workspace.State.FAILED)
+    cloning.sweep()
+    assert on_disk() == []
 
 
 @pytest.mark.django_db

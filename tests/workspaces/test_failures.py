@@ -37,6 +37,7 @@ SAID = {
     "remote: HTTP Basic: Access denied": Failure.AUTH,
     "Received disconnect from ::1 port 22:2: Too many authentication failures": Failure.AUTH,
     "remote: Permission to a/b.git denied to c.": Failure.AUTH,
+    "FATAL: R any a b DENIED by fallthru\n(or you mis-spelled the reponame)": Failure.AUTH,
     "No ED25519 host key is known for git.example and you have requested strict checking.\n"
     "Host key verification failed.\nfatal: Could not read from remote repository.": Failure.HOST_KEY,
     "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @": Failure.HOST_KEY,
@@ -45,6 +46,7 @@ SAID = {
     "ERROR: Repository not found.\nfatal: Could not read from remote repository.": Failure.NOT_FOUND,
     "remote: The project you were looking for could not be found or you don't have permission to view it.": Failure.NOT_FOUND,
     "fatal: repository 'https://git.example/x/' not found": Failure.NOT_FOUND,
+    "Gitea: Repository does not exist or you do not have access": Failure.NOT_FOUND,
     "ssh: Could not resolve hostname git.example: Name or service not known": Failure.NETWORK,
     "ssh: connect to host git.example port 22: No route to host": Failure.NETWORK,
     "fatal: unable to access 'https://x/': Could not resolve host: x": Failure.NETWORK,

@@ -274,6 +274,28 @@ def test_a_worktree_shows_that_its_branch_is_gone_from_the_remote_and_is_back(
     assert gone() == [False, False]
 
 
+def test_a_stale_lock_on_the_configuration_goes_and_hides_nothing_meanwhile(
+    workspace: Workspace, repository: Repository, remote: Remote
+):
+    remote.push("file", branch="topic")
+    fetch_workspace(workspace)
+    worktree = holds.acquire(workspace, branch="topic", holder="agent")
+    holds.release(worktree.pk)
+    remote.delete_branch("topic")
+    Workspace.objects.update(url=str(remote.path))
+    lock = repository.path / "config.lock"
+    lock.touch()
+    os.utime(lock, (1, 1))
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).failure == "lock"
+    worktree.refresh_from_db()
+    assert worktree.upstream_gone_at is not None
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+    assert not lock.exists()
+    assert git("remote", "get-url", "origin", cwd=repository.path) == str(remote.path)
+
+
 @pytest.fixture
 def siblings(remote: Remote, settings: Settings, counted: Counted) -> list[Candidate]:
     """Four workspaces of one remote that is reached by ssh."""
@@ -282,6 +304,20 @@ def siblings(remote: Remote, settings: Settings, counted: Counted) -> list[Candi
     made = [clones.add_workspace(name, url) for name in "abcd"]
     counted.forget()
     return [Candidate(workspace=workspace) for workspace in made]
+
+
+def test_a_remote_that_names_no_default_branch_is_asked_for_it_once(
+    siblings: list[Candidate], remote: Remote, counted: Counted
+):
+    for branch in ("one", "two"):
+        git("branch", branch, "main", cwd=remote.path)
+    git("branch", "-D", "main", cwd=remote.path)
+    Workspace.objects.update(default_branch="")
+    for one in siblings:
+        one.workspace.refresh_from_db()
+    assert [one.error for one in fetch_together(siblings)] == [""] * 4
+    assert counted.contacts == 2
+    assert {row.default_branch for row in Workspace.objects.all()} == {""}
 
 
 def heads(siblings: list[Candidate]) -> list[str]:

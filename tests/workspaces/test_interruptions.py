@@ -1,28 +1,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 
 import pytest
-from django.utils import timezone
 
-from jobs.context import JobContext
 from jobs.exceptions import LeaseLost, Permanent, Snooze
+from tests.workspaces.conftest import context
 from workspaces import interruptions
 from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
-
-
-def context() -> JobContext:
-    return JobContext(
-        job_id=uuid.uuid4(),
-        type="x",
-        ref_id=None,
-        queue="x",
-        attempt=1,
-        max_attempts=5,
-        lease_seq=1,
-        enqueued_at=timezone.now(),
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 
 import pytest
-from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
 from jobs.models import Job
 from notify.models import AuditEntry
+from tests.workspaces.commands.calling import worktree as worktree_command
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
 from workspaces import job_types, keeping, prune
@@ -19,17 +18,12 @@ from workspaces.exceptions import (
     UnknownWorktree,
     WorktreeBusy,
     WorktreeError,
+    WorktreeQuarantined,
 )
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.prune import Outcome
 
 pytestmark = pytest.mark.django_db
-
-
-def worktree_command(*arguments: str) -> str:
-    stdout = io.StringIO()
-    call_command("worktree", *arguments, stdout=stdout)
-    return stdout.getvalue()
 
 
 @pytest.fixture
@@ -112,6 +106,12 @@ def test_one_that_may_not_be_removed_is_not_archived(changes: dict[str, object])
     with pytest.raises(WorktreeError):
         keeping.archive_now(worktree.pk, actor="ada")
     assert not Job.objects.exists()
+
+
+def test_one_that_was_taken_out_of_use_is_not_archived_and_the_reason_is_said():
+    worktree = WorktreeFactory(state="quarantined", state_reason="it is a link")
+    with pytest.raises(WorktreeQuarantined, match="out of use: it is a link"):
+        keeping.archive_now(worktree.pk, actor="ada")
 
 
 def test_the_commands_say_what_they_did(worktree: Worktree):

@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from jobs.doctor import Finding, Level, probe_names
-from tests.workspaces.factories import HOST, WorkspaceFactory, WorktreeFactory
+from tests.workspaces.factories import (
+    HOST,
+    AttachmentFactory,
+    WorkspaceFactory,
+    WorktreeFactory,
+)
 from workspaces import probes
 from workspaces.models import WorkspaceHost, WorktreeArchive
 from workspaces.upkeep.places import GONE
@@ -26,7 +32,7 @@ def long_ago() -> Any:
 
 
 def test_doctor_asks():
-    assert {"workspaces", "worktrees", "disks"} <= set(probe_names())
+    assert {"workspaces", "worktrees", "disks", "attachments"} <= set(probe_names())
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +137,25 @@ def test_a_disk_that_is_nearly_full_is_named_here_and_elsewhere(
         WorkspaceFactory(host=host)
     named = [finding.message.partition(":")[0] for finding in probes.disks()]
     assert named == ["full", HOST]
+
+
+def test_attachments_that_have_lost_their_bytes_are_named():
+    AttachmentFactory(name="kept")
+    assert [finding.level for finding in probes.attachments()] == [Level.OK]
+    AttachmentFactory(name="lost", missing_at=long_ago())
+    (finding,) = probes.attachments()
+    assert finding.level is Level.WARNING
+    assert "1 attachments" in finding.message
+    assert "lost" in finding.message
+
+
+def test_a_workspace_of_which_nothing_can_be_acquired_for_its_size_is_named(
+    settings: Settings,
+):
+    WorkspaceFactory(name="large", size_bytes=10**9)
+    settings.ACW_WORKSPACE_HARD_LIMIT = 10**9
+    assert [finding.level for finding in probes.workspaces()] == [Level.OK]
+    settings.ACW_WORKSPACE_HARD_LIMIT = 10**9 - 1
+    (finding,) = probes.workspaces()
+    assert "ACW_WORKSPACE_HARD_LIMIT" in finding.message
+    assert "large" in finding.message

@@ -19,14 +19,17 @@ from tests.workspaces.factories import AdminFactory, UserFactory
 from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import commit, git
 from workspaces import holds, prune, worktrees
-from workspaces.archiving import restoring
+from workspaces.archiving import restoring, snapshot
 from workspaces.exceptions import (
     ArchiveTooLarge,
+    GitFailed,
     WorktreeError,
     WrongHost,
 )
+from workspaces.holding import activity
 from workspaces.models import LedgerEntry, Workspace, Worktree, WorktreeArchive
 from workspaces.prune import Outcome, archive_worktree, prune_worktree
+from workspaces.pruning import forecast
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -187,6 +190,82 @@ def test_one_that_cannot_be_archived_stays_and_its_owner_is_told_once(
     assert not LedgerEntry.objects.exists()
 
 
+@pytest.mark.parametrize("what", ["tree", "commit", "index", "branch"])
+def test_what_git_cannot_read_keeps_it_and_its_owner_is_told_once(
+    worktree: Worktree, path: Path, repository: Repository, told: Told, what: str
+):
+    AdminFactory()
+    early = commit(path, "early.txt")
+    commit(path, "late.txt")
+    if what == "index":
+        admin = worktrees.registration(repository, path)
+        assert admin
+        (admin / "index").write_bytes(b"garbage")
+    elif what == "branch":
+        (repository.path / "refs/heads/acw/work").write_text("1" * 40 + "\n")
+    else:
+        damaged = {"tree": git("rev-parse", "HEAD^{tree}", cwd=path), "commit": early}
+        name = damaged[what]
+        (repository.path / "objects" / name[:2] / name[2:]).unlink()
+    make_idle(worktree, days=31)
+    for _ in range(2):
+        assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    (notification,) = told("worktree.prune_blocked")
+    assert "git cannot read" in notification.body
+    assert (path / "late.txt").exists()
+
+
+def test_a_file_in_the_place_of_its_directory_keeps_it_and_is_told(
+    worktree: Worktree, path: Path, told: Told
+):
+    AdminFactory()
+    shutil.rmtree(path)
+    path.write_text("somebody's\n")
+    make_idle(worktree, days=31)
+    for _ in range(2):
+        assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    assert path.read_text() == "somebody's\n"
+    (notification,) = told("worktree.prune_blocked")
+    assert "is no directory any more" in notification.body
+
+
+def test_one_that_an_agent_has_moved_is_not_taken_for_gone(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    (path / "loose").write_text("work\n")
+    moved = path.with_name("elsewhere")
+    move = ("worktree", "move", "--force", "--force")
+    git(*move, str(path), str(moved), cwd=repository.path)
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    worktree.refresh_from_db()
+    assert f"it was moved to {moved}" in worktree.prune_blocked_reason
+    (said,) = forecast.lines()
+    assert f"would be kept: it was moved to {moved}" in said
+    git(*move, str(moved), str(path), cwd=repository.path)
+    make_idle(worktree, days=31)
+    assert prune_worktree(worktree.pk) is Outcome.PRUNED
+    restoring.restore(worktree.pk, actor="ada")
+    assert (path / "loose").read_text() == "work\n"
+
+
+def test_what_git_may_do_when_it_is_tried_again_is_told_nobody(
+    worktree: Worktree, path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    AdminFactory()
+
+    def fail(*_: object, **__: object) -> WorktreeArchive:
+        raise GitFailed("fast-import", 128, stderr="fatal: No space left on device")
+
+    monkeypatch.setattr(snapshot, "take", fail)
+    with pytest.raises(GitFailed):
+        prune_worktree(worktree.pk)
+    worktree.refresh_from_db()
+    assert worktree.state == Worktree.State.READY
+    assert path.is_dir()
+    assert told("worktree.prune_blocked") == []
+
+
 def test_another_reason_is_told_again(worktree: Worktree, too_large: Path, told: Told):
     AdminFactory()
     prune_worktree(worktree.pk)
@@ -229,10 +308,8 @@ def test_a_directory_that_is_gone_leaves_an_archive_of_what_git_kept(
 
 
 def test_one_of_which_nothing_is_left_is_written_down_as_that(
-    worktree: Worktree, path: Path, repository: Repository
+    worktree: Worktree, path: Path, admin: Path
 ):
-    admin = worktrees.registration(repository, path)
-    assert admin
     shutil.rmtree(admin)
     shutil.rmtree(path)
     assert prune_worktree(worktree.pk) is Outcome.PRUNED
@@ -241,11 +318,9 @@ def test_one_of_which_nothing_is_left_is_written_down_as_that(
 
 
 def test_a_directory_that_git_does_not_know_is_archived_all_the_same(
-    worktree: Worktree, path: Path, repository: Repository
+    worktree: Worktree, path: Path, admin: Path
 ):
     (path / "draft").write_text("mine\n")
-    admin = worktrees.registration(repository, path)
-    assert admin
     shutil.rmtree(admin)
     make_idle(worktree, days=31)
     assert prune_worktree(worktree.pk) is Outcome.PRUNED
@@ -303,6 +378,26 @@ def test_of_one_that_nothing_is_left_of_no_archive_of_an_earlier_life_is_named(
 ):
     assert archive_worktree(worktree.pk, actor="ada") is not None
     restoring.restore(worktree.pk, actor="ada")
+    admin = worktrees.registration(repository, path)
+    assert admin
+    shutil.rmtree(admin)
+    shutil.rmtree(path)
+    assert archive_worktree(worktree.pk, actor="ada") is None
+
+
+def test_of_one_that_nothing_is_left_of_no_archive_from_before_its_last_use_is_named(
+    worktree: Worktree,
+    path: Path,
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # Somebody comes in when it has been archived, so that it is put back.
+    seen = iter(["", "", "an editor works in it"])
+    with monkeypatch.context() as patched:
+        patched.setattr(activity, "workers", lambda path: next(seen))
+        assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+    assert WorktreeArchive.objects.get().state == WorktreeArchive.State.VERIFIED
+    holds.release(holds.acquire_again(worktree.pk, holder="agent").pk)
     admin = worktrees.registration(repository, path)
     assert admin
     shutil.rmtree(admin)

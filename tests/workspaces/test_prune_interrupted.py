@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workspaces.conftest import make_idle
+from tests.workspaces.conftest import begin_restoration, make_idle
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import git
 from workspaces import holds, hosts, paths, prune
@@ -249,13 +249,7 @@ def test_a_restoration_that_was_interrupted_and_cannot_be_finished_is_given_up(
     archive = archive_worktree(worktree.pk, actor="ada")
     assert archive is not None
     WorktreeArchive.objects.update(commit_sha="1" * 40)
-    WorktreeFactory(
-        pk=worktree.pk,
-        workspace=worktree.workspace,
-        path=worktree.path,
-        branch=worktree.branch,
-        state=Worktree.State.RESTORING,
-    )
+    begin_restoration(worktree)
     assert prune_worktree(worktree.pk) is Outcome.NOT_DUE
     row = Worktree.objects.get()
     assert row.state == Worktree.State.MISSING

@@ -18,7 +18,7 @@ from workspaces.exceptions import (
 )
 from workspaces.models import Worktree
 from workspaces.plumbing import clone_files
-from workspaces.repository import Repository
+from workspaces.repository import Repository, StartPoints
 
 pytestmark = pytest.mark.django_db
 
@@ -315,3 +315,23 @@ def test_without_the_clone_the_lock_is_not_given(repository: Repository):
         pass
     with pytest.raises(CloneMissing), repository.locked_for_fetch(wait=AT_ONCE):
         pass
+
+
+def test_where_a_worktree_may_begin(
+    repository: Repository, worktree: Worktree, remote: Remote
+):
+    topic = remote.push("x", branch="täpic")
+    repository.fetch(remote.url, timeout=None, stop=None)
+    mine = commit(Path(worktree.path))
+    main = repository.remote_branch("main")
+    for branch, default, found in (
+        ("acw/work", "main", StartPoints(local=mine, remote=None, default=main)),
+        ("täpic", "main", StartPoints(local=None, remote=topic, default=main)),
+        ("nöne", "", StartPoints(local=None, remote=None, default=None)),
+    ):
+        assert repository.start_points(branch, default=default) == found
+    assert [repository.has_branch(name) for name in ("acw/work", "täpic", "none")] == [
+        True,
+        True,
+        False,
+    ]

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
+from tests.workspaces.commands.calling import worktree as run
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import git
 from workspaces.models import Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
-
-
-def run(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("worktree", *arguments, stdout=out)
-    return out.getvalue()
 
 
 def test_acquire_prints_id_and_path(workspace: Workspace):
@@ -90,7 +84,7 @@ def test_all_are_listed():
     assert run("list") == "no worktrees\n"
     worktree = WorktreeFactory(workspace__name="demo", branch="topic")
     header, row = run("list").splitlines()
-    assert header.split()[:4] == ["ID", "WORKSPACE", "BRANCH", "STATE"]
-    assert row.split()[:4] == [str(worktree.pk), "demo", "topic", "ready"]
+    assert header.split()[:4] == ["ID", "WORKSPACE", "HOST", "BRANCH"]
+    assert row.split()[:4] == [str(worktree.pk), "demo", "test-host", "topic"]
     (listed,) = json.loads(run("list", "--json"))
     assert listed["branch"] == "topic"

@@ -226,13 +226,7 @@ class WorktreeArchiveAdmin(OfWorkspace[WorktreeArchive]):
 
     @admin.display(description="more")
     def see_also(self, archive: WorktreeArchive) -> SafeString:
-        key = archive.worktree_id
-        return format_html(
-            "{}, {}, {}",
-            pieces.listed("workspaces_worktreearchive", "its archives", q=key),
-            pieces.listed("workspaces_ledgerentry", "its ledger", q=key),
-            pieces.listed("jobs_job", "its jobs", q=key),
-        )
+        return pieces.of_worktree(archive.worktree_id, archives="its archives")
 
 
 def _restoring(archive: Any) -> SafeString | str:

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.markup import badge
+from jobs.markup import NOTHING, badge
 from jobs.pagination import CappedPaginator
 from workspaces import actions
 from workspaces.admin import filters, pieces
@@ -45,7 +45,7 @@ class AttachmentAdmin(admin.ModelAdmin[Attachment]):
     show_facets = admin.ShowFacets.NEVER
     list_display = [
         "name_cell",
-        "conversation",
+        "conversation_cell",
         "readable_size",
         "content_type",
         "host_cell",
@@ -125,6 +125,11 @@ class AttachmentAdmin(admin.ModelAdmin[Attachment]):
     @admin.display(description="name", ordering="name")
     def name_cell(self, attachment: Attachment) -> SafeString | str:
         return pieces.clamped(attachment.name)
+
+    @admin.display(description="conversation", ordering="conversation")
+    def conversation_cell(self, attachment: Attachment) -> SafeString | str:
+        conversation = attachment.conversation
+        return NOTHING if conversation is None else pieces.clamped(str(conversation))
 
     @admin.display(description="size", ordering="size")
     def readable_size(self, attachment: Attachment) -> SafeString | str:

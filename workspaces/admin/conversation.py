@@ -11,6 +11,7 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from jobs.admin_permissions import OnlyRead
 from jobs.markup import NOTHING
 from jobs.pagination import CappedPaginator
 from workspaces import actions
@@ -33,7 +34,7 @@ class NewestFormSet(BaseInlineFormSet):  # type: ignore[type-arg] # not generic 
         return self._newest
 
 
-class AttachmentInline(admin.TabularInline[Attachment, Conversation]):
+class AttachmentInline(OnlyRead, admin.TabularInline[Attachment, Conversation]):
     """What the conversation has, newest first; attachments are added on a page of their own."""
 
     model = Attachment
@@ -42,15 +43,6 @@ class AttachmentInline(admin.TabularInline[Attachment, Conversation]):
     fields = ["name_cell", "readable_size", "content_type", "created_at", "download"]
     readonly_fields = ["name_cell", "readable_size", "download"]
     extra = 0
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     @admin.display(description="name")
     def name_cell(self, attachment: Attachment) -> SafeString:

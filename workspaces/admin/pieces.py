@@ -15,6 +15,7 @@ from django.utils.timezone import localtime
 from jobs.display import duration, seen
 from jobs.markup import NOTHING
 from jobs.redaction import redact
+from workspaces import job_types
 
 KINDS = {
     "commits": "Commits that are not pushed",
@@ -113,6 +114,27 @@ def listed(page: str, text: str, **query: object) -> SafeString:
     """To the list of a table, filtered."""
     url = reverse(f"admin:{page}_changelist", query=query)
     return format_html('<a href="{}">{}</a>', url, text)
+
+
+def of_worktree(key: int, *, archives: str) -> SafeString:
+    """To what there is of the worktree with this ID and of no other: ``archives`` says which those are, ledger and jobs.
+
+    By the column and not by a search, which takes the number for an ID of anything.
+    """
+    jobs = format_html_join(
+        ", ",
+        "{}",
+        (
+            (listed("jobs_job", name.rpartition(".")[2], q=key, type=name),)
+            for name in job_types.OF_WORKTREES
+        ),
+    )
+    return format_html(
+        "{}, {}, jobs: {}",
+        listed("workspaces_worktreearchive", archives, worktree_id__exact=key),
+        listed("workspaces_ledgerentry", "its ledger", worktree_id__exact=key),
+        jobs,
+    )
 
 
 def host(name: str) -> SafeString:

@@ -28,7 +28,7 @@ def of(worktree: Worktree) -> SafeString | str:
     if workspace.host != hosts.this_host():
         return (
             f"Its files are on host {workspace.host}, and this page is drawn by {hosts.this_host()}: look there, "
-            "with `manage.py runners run worktree_prune --dry-run`."
+            f"with `manage.py worktree show {worktree.pk}`."
         )
     end = time.monotonic() + PATIENCE.total_seconds()
     try:
@@ -40,7 +40,10 @@ def of(worktree: Worktree) -> SafeString | str:
             repository, path, measure=False, stop=lambda: time.monotonic() > end
         )
     except GitStopped:
-        return "There is too much in it to be looked at while a page is drawn."
+        return (
+            "There is too much in it to be looked at while a page is drawn: "
+            f"`manage.py worktree show {worktree.pk}` takes its time."
+        )
     except (GitError, OutsideDataDirectory) as error:
         return pieces.shown(f"It cannot be looked at: {error}")
     except OSError as error:

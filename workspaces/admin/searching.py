@@ -34,7 +34,7 @@ def found(
 
 
 def number_in(term: str) -> int | None:
-    """The ID that was searched for, in plain digits; None where it can be none."""
+    """The ID that is meant, in plain digits; None where it can be none."""
     if not (term.isascii() and term.isdigit() and len(term) <= _DIGITS):
         return None
     number = int(term)

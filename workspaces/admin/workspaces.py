@@ -241,7 +241,9 @@ class WorkspaceAdmin(ApprovedAdmin):
                 "archives",
                 workspace__id__exact=workspace.pk,
             ),
-            pieces.listed("workspaces_ledgerentry", "ledger", q=workspace.name),
+            pieces.listed(
+                "workspaces_ledgerentry", "ledger", workspace__exact=workspace.name
+            ),
         )
 
     @admin.display(description="size")

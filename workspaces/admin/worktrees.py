@@ -23,6 +23,8 @@ from workspaces.pruning import prune_time
 
 _BADGES = {
     "held": "running",
+    "warned": "running",
+    "blocked": "failed",
     "missing": "failed",
     "quarantined": "failed",
     "creating": "running",
@@ -30,6 +32,13 @@ _BADGES = {
     "restoring": "running",
 }
 """The states of jobs whose colours go with a worktree's."""
+
+
+def _free_word(worktree: Worktree) -> str:
+    """How one that can be acquired stands with pruning."""
+    if worktree.prune_blocked_at is not None:
+        return "blocked"
+    return "free" if worktree.prune_warning_at is None else "warned"
 
 
 @admin.register(Worktree)
@@ -72,6 +81,7 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
                     ("workspace_link", "host"),
                     ("branch_cell", "status"),
                     "path_cell",
+                    "upstream_gone",
                     "trouble",
                 ]
             },
@@ -137,13 +147,17 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
     @admin.display(description="status")
     def status(self, worktree: Worktree) -> SafeString:
         if worktree.held_by is None:
-            word = "free" if worktree.state == "ready" else worktree.state
+            word = _free_word(worktree) if worktree.state == "ready" else worktree.state
             return badge(_BADGES.get(word, word), word)
         return format_html(
             '{} <span class="aside">by</span> {}',
             badge(_BADGES["held"], "held"),
             pieces.clamped(worktree.held_by),
         )
+
+    @admin.display(description="branch removed from the remote")
+    def upstream_gone(self, worktree: Worktree) -> SafeString | str:
+        return pieces.moment(worktree.upstream_gone_at)
 
     @admin.display(description="trouble")
     def trouble(self, worktree: Worktree) -> SafeString | str:
@@ -184,6 +198,8 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
             return "not while held"
         if worktree.pinned:
             return "never: pinned"
+        if worktree.state == Worktree.State.PRUNING:
+            return "at this moment"
         at = prune_time.pruned_after(worktree, now=worktree.read_at)
         if at is None:
             return f"not while {worktree.state}"
@@ -220,13 +236,5 @@ class WorktreeAdmin(OfWorkspace[Worktree]):
     @admin.display(description="more")
     def see_also(self, worktree: Worktree) -> SafeString:
         kept = WorktreeArchive.objects.filter(worktree_id=worktree.pk).count()
-        return format_html(
-            "{}, {}, {}",
-            pieces.listed(
-                "workspaces_worktreearchive",
-                f"{kept} archive{'' if kept == 1 else 's'}",
-                q=worktree.pk,
-            ),
-            pieces.listed("workspaces_ledgerentry", "its ledger", q=worktree.pk),
-            pieces.listed("jobs_job", "its jobs", q=worktree.pk),
-        )
+        archives = f"{kept} archive{'' if kept == 1 else 's'}"
+        return pieces.of_worktree(worktree.pk, archives=archives)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from workspaces import worktrees
 from workspaces.archiving import registration, store
-from workspaces.archiving.reading import Top
 from workspaces.archiving.registration import Head
 from workspaces.exceptions import GitFailed
 from workspaces.models import Worktree, WorktreeArchive
@@ -14,14 +17,10 @@ from workspaces.plumbing import presentable
 from workspaces.repository import Repository
 
 _HEADS = "refs/heads/"
-# Where git notes the branch that a worktree is on, or will be on again after what it is doing.
-_NOTES = (
-    b"HEAD",
-    b"rebase-merge/head-name",
-    b"rebase-apply/head-name",
-    b"BISECT_START",
-)
+# Where git notes the branch that a worktree is on, or will be on again.
+_NOTES = (b"HEAD", *registration.COMES_BACK_TO)
 _NOTE_MOST = 4096
+_NO_BRANCH = Head("", "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,21 +32,29 @@ class Placed:
     note: str = ""
 
 
-def place(repository: Repository, archive: WorktreeArchive, head: Head) -> Placed:
+def place(
+    repository: Repository,
+    archive: WorktreeArchive,
+    head: Head,
+    *,
+    back: Head = _NO_BRANCH,
+) -> Placed:
     """Decide it, and make the branch again where it is gone; the caller has the repository's lock.
 
     A branch that is still, or again, at the commit of the archive is taken up. One that has moved, or is checked out elsewhere, is left
-    alone: the worktree gets a branch ``acw/restored-…`` of its own, at its commit.
+    alone: the worktree gets a branch ``acw/restored-…`` of its own, at its commit. ``back``: the branch that a rebase or bisection
+    in progress comes back to, without which it could not be ended.
     """
     row_is_free = not _rows(archive, archive.branch)
     row_branch = archive.branch if row_is_free else ""
     if not head.branch:
         branch = row_branch or _new_branch(repository, archive, head.commit)
-        return Placed(head=f"{head.commit}\n", branch=branch)
+        note = _back_again(repository, back) if back.branch else ""
+        return Placed(head=f"{head.commit}\n", branch=branch, note=note)
     short = head.branch.removeprefix(_HEADS)
     others_row = short == archive.branch and not row_is_free
     problem = (
-        f"another worktree has the branch {_shown(short)}"
+        _had_elsewhere(short)
         if others_row or _is_in_use(repository, head.branch)
         else _taken_up(repository, head)
     )
@@ -64,6 +71,20 @@ def place(repository: Repository, archive: WorktreeArchive, head: Head) -> Place
         branch=own if short == archive.branch or not row_branch else row_branch,
         note=f"{problem}, so that the worktree is on the new branch {own}, at the commit that it had",
     )
+
+
+def _had_elsewhere(short: str) -> str:
+    return f"another worktree has the branch {_shown(short)}"
+
+
+def _back_again(repository: Repository, back: Head) -> str:
+    """See that the branch is there; "", or what is not as before."""
+    problem = (
+        _had_elsewhere(back.branch.removeprefix(_HEADS))
+        if _is_in_use(repository, back.branch)
+        else _taken_up(repository, back)
+    )
+    return f"{problem}, and what is in progress comes back to it" if problem else ""
 
 
 def _taken_up(repository: Repository, head: Head) -> str:
@@ -116,19 +137,25 @@ def _is_in_use(repository: Repository, branch: str) -> bool:
 
 
 def _notes(admin: Path) -> set[bytes]:
-    with Top(admin) as top:
-        kinds = {name for name, _ in top.names(b"")}
-        return {
-            (top.read(note, most=_NOTE_MOST) or b"").strip()
-            for note in _NOTES
-            if note.split(b"/")[0] in kinds
-        }
+    """What they say; one that is no file says nothing, whoever's worktree it is."""
+    said = {
+        (worktrees.read_regular(admin / os.fsdecode(note), most=_NOTE_MOST) or b"")
+        for note in _NOTES
+    }
+    with contextlib.suppress(OSError):  # as git once wrote it
+        said.add(os.fsencode(os.readlink(admin / "HEAD")))
+    return {note.strip() for note in said}
 
 
 def _shown(branch: str) -> str:
     return presentable.value(branch)
 
 
-def of_facts(facts: dict[str, str]) -> Head:
+def of_facts(facts: dict[str, Any]) -> Head:
     """Where the archive's HEAD was."""
-    return registration.Head(facts["branch"], facts["commit"])
+    return Head(facts["branch"], facts["commit"])
+
+
+def back_of_facts(facts: dict[str, Any]) -> Head:
+    """The branch that it came back to; without one where the archive says none."""
+    return of_facts(facts["comes_back_to"]) if "comes_back_to" in facts else _NO_BRANCH

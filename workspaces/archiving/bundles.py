@@ -181,11 +181,27 @@ def is_base_held(repository: Repository, archive: WorktreeArchive) -> bool:
 
     Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there.
     """
-    path = path_of(archive)
-    try:
-        needed = _needed(path)
-    except OSError as error:
-        raise _unreadable(archive, path, error) from error
+    return _holds(repository, archive, _needed_by(archive))
+
+
+def hold_base(repository: Repository, archive: WorktreeArchive) -> bool:
+    """Make the ref of what the bundle builds on again where it is gone; whether it was.
+
+    Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there, or what it builds on.
+    """
+    needed = _needed_by(archive)
+    if _holds(repository, archive, needed):
+        return False
+    with store.opened(repository) as ours:
+        _refuse_missing(ours, archive, needed)
+        commit = _commit_above(ours, archive, needed)
+        store.point(repository, base_ref(archive), commit)
+    return True
+
+
+def _holds(
+    repository: Repository, archive: WorktreeArchive, needed: Sequence[str]
+) -> bool:
     commit = repository.commit_of(base_ref(archive)) if needed else None
     if commit is None:
         return not needed
@@ -194,19 +210,12 @@ def is_base_held(repository: Repository, archive: WorktreeArchive) -> bool:
     return set(needed) <= set(repository.run(asked).stdout.decode().split())
 
 
-def hold_base(repository: Repository, archive: WorktreeArchive) -> bool:
-    """Make the ref of what the bundle builds on again where it is gone; whether it was.
-
-    Raises :class:`~workspaces.exceptions.ArchiveDamaged` where the bundle is not there, or what it builds on.
-    """
-    if is_base_held(repository, archive):
-        return False
-    needed = _needed(path_of(archive))
-    with store.opened(repository) as ours:
-        _refuse_missing(ours, archive, needed)
-        commit = _commit_above(ours, archive, needed)
-        store.point(repository, base_ref(archive), commit)
-    return True
+def _needed_by(archive: WorktreeArchive) -> list[str]:
+    path = path_of(archive)
+    try:
+        return _needed(path)
+    except OSError as error:
+        raise _unreadable(archive, path, error) from error
 
 
 def _unreadable(archive: WorktreeArchive, path: Path, error: OSError) -> ArchiveDamaged:

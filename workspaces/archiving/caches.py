@@ -14,6 +14,8 @@ from workspaces.pruning.recreatable import is_recreatable
 # A .gitignore that is a pipe would be waited for; then all is archived.
 _PATIENCE = dt.timedelta(seconds=20)
 _LISTING_MOST = 64 * 1024 * 1024
+# What git takes for a repository that has no work tree, whatever its name.
+_BARE = frozenset({b"head", b"objects", b"refs"})
 
 
 def left_out(store: Store, top: Top) -> frozenset[bytes]:
@@ -45,9 +47,11 @@ def _has_repository(top: Top, directory: bytes) -> bool:
     waiting = [directory]
     while waiting:
         above = waiting.pop()
-        for name, entry in top.names(above):
-            if name.lower() == b".git":
-                return True
-            if stat.S_ISDIR(entry.st_mode):
-                waiting.append(above + b"/" + name)
+        listed = top.names(above)
+        names = {name.lower() for name, _ in listed}
+        if b".git" in names or names >= _BARE:
+            return True
+        waiting += [
+            above + b"/" + name for name, entry in listed if stat.S_ISDIR(entry.st_mode)
+        ]
     return False

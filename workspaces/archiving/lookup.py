@@ -56,7 +56,7 @@ def unknown(worktree_id: int) -> UnknownWorktree:
     again = (
         f": it was pruned, and `worktree restore {worktree_id}` brings it back"
         if latest(worktree_id) is not None
-        else ""
+        else "; `worktree list` shows those there are"
     )
     return UnknownWorktree(f"there is no worktree {worktree_id}{again}")
 

@@ -72,14 +72,17 @@ class Top:
         above, _, name = path.rpartition(b"/")
         with self.directory(above) as parent, _readable(path):
             descriptor = os.open(name, _FILE, dir_fd=parent)
-        with open(descriptor, "rb", buffering=0) as opened:
+        try:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
                 raise changed(path)
-            with _readable(path):
-                yield opened
-            if _version(os.fstat(descriptor)) != _version(before):
-                raise changed(path)
+            with open(descriptor, "rb", buffering=0, closefd=False) as opened:
+                with _readable(path):
+                    yield opened
+                if _version(os.fstat(descriptor)) != _version(before):
+                    raise changed(path)
+        finally:
+            os.close(descriptor)
 
     def chunks(self, path: bytes, *, stop: Stop | None = None) -> Iterator[bytes]:
         """The bytes of a regular file."""

@@ -15,6 +15,7 @@ from workspaces.archiving import (
     manifest,
     registration,
     store,
+    tags,
     unpacking,
 )
 from workspaces.archiving.branches import Placed
@@ -24,7 +25,7 @@ from workspaces.archiving.reading import Top
 from workspaces.archiving.snapshot import LINK, read_files
 from workspaces.archiving.store import Store
 from workspaces.exceptions import ArchiveDamaged, ArchiveError
-from workspaces.holding import aside, checkouts, staged
+from workspaces.holding import aside, checkouts, rescuing, staged
 from workspaces.models import Worktree, WorktreeArchive
 from workspaces.plumbing import view
 from workspaces.repository import Repository, Stop
@@ -76,10 +77,9 @@ def made_beside(
 
 def hold_objects(repository: Repository, ours: Store, archive: WorktreeArchive) -> None:
     """See that the clone, whose objects ``ours`` has, holds on to every object of the archive."""
-    for path in composing.blobs_of(ours, archive.commit_sha):
-        if path.startswith(b"tags/"):
-            text = ours.blob(f"{archive.commit_sha}:{path.decode()}")
-            ours.run("hash-object", "-t", "tag", "-w", "--stdin", stdin=text)
+    blobs = composing.blobs_of(ours, archive.commit_sha)
+    texts = {blob for path, blob in blobs.items() if path.startswith(b"tags/")}
+    tags.write(ours, tags.read(ours, texts).values())
     store.point(repository, archive.ref, archive.commit_sha)
 
 
@@ -156,7 +156,7 @@ def clear(
         unregister(repository, admin)
     elif admin is not None:
         prefix = f"acw/rescued-{path.name}"
-        checkouts.rescue(repository, admin, prefix=prefix, stop=stop)
+        rescuing.rescue(repository, admin, prefix=prefix, stop=stop)
         staged.keep(repository, admin, prefix=prefix, stop=stop)
         moved.append(aside.put_aside(repository, admin))
     return moved
@@ -190,8 +190,7 @@ def _register(
         (made / file).write_bytes(text.encode(errors="surrogateescape"))
     parent = repository.path / "worktrees"
     parent.mkdir(exist_ok=True)
-    names = (name, *(f"{name}{n}" for n in range(1, 10_000)))
-    admin = next(parent / one for one in names if not os.path.lexists(parent / one))
+    admin = registrations.free(parent, name)
     os.rename(made, admin)
     return admin
 

@@ -26,6 +26,14 @@ _TEXT_MOST = 64 * 1024 * 1024
 _HEAD_MOST = 4096
 _OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _NOWHERE = "0" * 40
+_HEADS = b"refs/heads/"
+
+COMES_BACK_TO = (
+    b"rebase-merge/head-name",
+    b"rebase-apply/head-name",
+    b"BISECT_START",
+)
+"""Where git notes the branch that a worktree will be on again after what it is doing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +65,48 @@ def read(top: Top, *, stop: Stop | None = None) -> Manifest:
 def head(repository: Repository, top: Top, listed: Manifest) -> Head:
     """Where its HEAD is; raises :class:`~workspaces.exceptions.NotArchivable` where it has none that can be understood."""
     kinds = {entry.path: entry.kind for entry in listed.entries}
-    text = (
-        b"ref: " + top.link(b"HEAD")
-        if kinds.get(b"HEAD") is Kind.LINK
-        else top.read(b"HEAD", most=_HEAD_MOST) or b""
-    ).strip()
+    text = b""
+    if kinds.get(b"HEAD") is Kind.LINK:
+        text = b"ref: " + top.link(b"HEAD")
+    elif kinds.get(b"HEAD") is Kind.FILE:
+        text = (top.read(b"HEAD", most=_HEAD_MOST) or b"").strip()
     if _OBJECT.fullmatch(text):
         return Head("", text.decode())
     name = text.removeprefix(b"ref:").strip().decode(errors="surrogateescape")
     if text.startswith(b"ref:") and name.startswith("refs/") and ".." not in name:
-        return Head(name, repository.commit_of(name) or "")
+        return Head(name, _commit_of(repository, name))
     raise NotArchivable(
         "its HEAD names neither a branch nor a commit; check out what it was on"
     )
+
+
+def _commit_of(repository: Repository, branch: str) -> str:
+    """Where the branch is; "" where there is none yet."""
+    commit = repository.commit_of(branch)
+    if commit is not None:
+        return commit
+    named = ["rev-parse", "--verify", "--quiet", branch]
+    said = repository.run(named, accept=(0, 1, 128)).stdout.decode().strip()
+    if said or (repository.path / branch).is_file():
+        raise NotArchivable(
+            f"its branch {presentable.value(branch.removeprefix('refs/heads/'))} names {said or 'nothing'}, which git cannot read as a"
+            " commit; put the branch, or what it names, right"
+        )
+    return ""
+
+
+def comes_back_to(repository: Repository, top: Top, listed: Manifest) -> Head:
+    """The branch that HEAD is put on again when a rebase or bisection is over; without one where none is in progress."""
+    files = {entry.path for entry in listed.entries if entry.kind is Kind.FILE}
+    for note in COMES_BACK_TO:
+        text = top.read(note, most=_HEAD_MOST) or b"" if note in files else b""
+        # A rebase notes the whole name, a bisection the short one; or what was no branch.
+        short = text.strip().removeprefix(_HEADS)
+        name = (_HEADS + short).decode(errors="surrogateescape")
+        commit = None if not short or b".." in short else repository.commit_of(name)
+        if commit is not None:
+            return Head(name, commit)
+    return Head("", "")
 
 
 def named_objects(top: Top, listed: Manifest) -> set[str]:
@@ -129,6 +166,12 @@ def objects_within(repository: Repository, path: Path, ours: Store) -> set[str]:
 def objects_in(text: bytes) -> set[str]:
     """The full names of objects in a text of git's."""
     return {name.decode() for name in _OBJECT.findall(text)} - {_NOWHERE}
+
+
+def led_to(repository: Repository, head: Head) -> set[str]:
+    """Where it is, with its branch where that has been, and the stashes that were made there."""
+    names = stashes(repository, head.branch) | ({head.commit} - {""})
+    return names | branch_log(repository, head.branch) if head.branch else names
 
 
 def branch_log(repository: Repository, branch: str) -> set[str]:

@@ -25,7 +25,7 @@ from workspaces.exceptions import (
     WorktreeError,
     WorktreeQuarantined,
 )
-from workspaces.holding import checkouts, nested
+from workspaces.holding import checkouts, leases, nested
 from workspaces.models import (
     Conversation,
     LedgerEntry,
@@ -114,7 +114,8 @@ def _rebuild(
     """From here on, what an interruption leaves is found by the row."""
     rebuilding.hold_objects(repository, ours, archive)
     head = branches.of_facts(parts.facts)
-    placed = branches.place(repository, archive, head)
+    back = branches.back_of_facts(parts.facts)
+    placed = branches.place(repository, archive, head, back=back)
     worktree = _claimed(archive, parts, placed, before=before)
     try:
         with rebuilding.made_beside(repository, ours, archive, parts) as made:
@@ -206,13 +207,7 @@ def _restored(
     with transaction.atomic():
         rows = Worktree.objects.filter(pk=archive.worktree_id)
         rows.filter(state=State.RESTORING).update(
-            state=State.READY,
-            last_used_at=Now(),
-            use_seen_at=Now(),
-            prune_warning_at=None,
-            prune_blocked_at=None,
-            prune_blocked_reason="",
-            kept_until=None,
+            **leases.used(state=State.READY, kept_until=None)
         )
         worktree = rows.select_related("workspace__owner").get()
         Conversation.objects.filter(

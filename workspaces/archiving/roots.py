@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workspaces.archiving.store import Store
+from workspaces.archiving.store import Store, parents_in
 from workspaces.exceptions import ArchiveTooLarge, GitFailed, NotArchivable
 
 NAMED_MOST = 200_000
@@ -49,13 +49,7 @@ def of(store: Store, named: set[str], *, head: str, has_index: bool) -> Roots:
 
 def _tagged(store: Store, tags: Iterable[str]) -> set[str]:
     """The commits that these annotated tags lead to."""
-    found = set()
-    for tag in tags:
-        commit = store.run(
-            "rev-parse", "--verify", "--quiet", f"{tag}^{{commit}}", accept=(0, 1, 128)
-        )
-        found |= set(commit.stdout.decode().split())
-    return found
+    return set(store.kinds(f"{tag}^{{commit}}" for tag in tags))
 
 
 def only_in_index(store: Store, head: str) -> set[str]:
@@ -104,14 +98,11 @@ def _independent(store: Store, commits: set[str], *, head: str) -> tuple[str, ..
             "--stdin",
             stdin="".join(f"{name}\n" for name in asked).encode(),
             most=_LISTING_MOST,
-        ).stdout.decode()
+        ).stdout
     except GitFailed as error:
         raise NotArchivable(
             f"where its commits come from cannot be read ({error}); fetch what is missing from a repository that has it"
         ) from error
-    beyond, reached = set(), set()
-    for line in listed.splitlines():
-        commit, *parents = line.split()
-        beyond.add(commit)
-        reached.update(parents)
-    return (*first, *sorted((others & beyond) - reached))
+    parents = parents_in(listed)
+    reached = set().union(*parents.values())
+    return (*first, *sorted((others & parents.keys()) - reached))

@@ -19,9 +19,11 @@ from workspaces.archiving import (
     caches,
     composing,
     manifest,
+    numbers,
     registration,
     roots,
     store,
+    tags,
 )
 from workspaces.archiving.composing import Parts
 from workspaces.archiving.manifest import Manifest
@@ -46,11 +48,15 @@ _EXCLUDE_MOST = 16 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Seen:
-    """What was read of a worktree before anything is written. ``kept`` are the names of objects to hold on to."""
+    """What was read of a worktree before anything is written.
+
+    ``back``: the branch that it comes back to. ``kept`` are the names of objects to hold on to.
+    """
 
     files: Manifest
     admin: Manifest
     head: Head
+    back: Head
     kept: set[str]
     has_index: bool
     is_gone: bool
@@ -88,29 +94,31 @@ def take(
         kept = roots.of(
             ours, seen.kept, head=seen.head.commit, has_index=seen.has_index
         )
-        archive = WorktreeArchive.objects.create(
-            workspace=worktree.workspace,
-            worktree_id=worktree.pk,
-            path=worktree.path,
-            branch=worktree.branch,
-            reason=reason,
-            actor=actor,
-            last_held_by=worktree.last_held_by,
-            last_used_at=worktree.last_used_at,
-            entries=len(seen.files.entries),
-            size_bytes=seen.files.size,
-            contents=_contents(repository, path, at, stop),
-            conversation_ids=_conversations(worktree),
+        archive = numbers.create(
+            repository,
+            WorktreeArchive(
+                workspace=worktree.workspace,
+                worktree_id=worktree.pk,
+                path=worktree.path,
+                branch=worktree.branch,
+                reason=reason,
+                actor=actor,
+                last_held_by=worktree.last_held_by,
+                last_used_at=worktree.last_used_at,
+                entries=len(seen.files.entries),
+                size_bytes=seen.files.size,
+                contents=_contents(repository, path, at, stop),
+                conversation_ids=_conversations(worktree),
+            ),
         )
-        archive.refresh_from_db()
         try:
             parts = Parts(seen.files, seen.admin, _facts(worktree, admin, seen))
-            tags = {tag: ours.run("cat-file", "tag", tag).stdout for tag in kept.tags}
+            tag_texts = tags.read(ours, kept.tags)
             with ours.importing() as stream:
                 for top, listed in ((directory, seen.files), (admin, seen.admin)):
                     if top is not None:
                         composing.write_blobs(stream, top, listed, missing, stop=stop)
-                composing.write(stream, archive, parts, kept, tags)
+                composing.write(stream, archive, parts, kept, tag_texts)
             commit = ours.commit_of(archive.ref)
             same = _same(ours, archive, commit)
             if same is not None:
@@ -158,7 +166,7 @@ def _look(
     *,
     stop: Stop | None,
 ) -> _Seen:
-    listed, head = Manifest(()), Head("", "")
+    listed, head, back = Manifest(()), Head("", ""), Head("", "")
     kept: set[str] = set()
     has_index = False
     if admin is not None:
@@ -166,10 +174,10 @@ def _look(
         head = registration.head(repository, admin, listed)
         has_index = registration.copy_index(admin, listed, ours.path)
         kept = registration.named_objects(admin, listed)
-        kept |= registration.stashes(repository, head.branch)
-        if head.branch:
-            kept |= registration.branch_log(repository, head.branch)
-        kept |= {head.commit} - {""}
+        back = registration.comes_back_to(repository, admin, listed)
+        kept |= registration.led_to(repository, head)
+        if back.branch:
+            kept |= registration.led_to(repository, back)
     files = (
         Manifest(())
         if directory is None
@@ -183,6 +191,7 @@ def _look(
         files=files,
         admin=listed,
         head=head,
+        back=back,
         kept=kept,
         has_index=has_index,
         is_gone=directory is None or _is_empty(directory),
@@ -265,6 +274,7 @@ def _facts(worktree: Worktree, admin: Top | None, seen: _Seen) -> dict[str, Any]
         "registration": None if admin is None else admin.path.name,
         "branch": seen.head.branch,
         "commit": seen.head.commit,
+        "comes_back_to": {"branch": seen.back.branch, "commit": seen.back.commit},
         "fencing_no": worktree.fencing_no,
         "is_gone": seen.is_gone,
         "left_out": [

@@ -63,18 +63,23 @@ class Store:
         most: int = STDOUT_MOST,
     ) -> Result:
         """Run a git command on it; see :func:`workspaces.git.run`."""
-        return git.run(
-            arguments,
-            git_dir=self.path,
-            work_tree=work_tree,
-            objects=self.objects,
-            config=_DURABLE,
-            stdin=stdin,
-            timeout=timeout,
-            stop=self.stop,
-            accept=accept,
-            most=most,
-        )
+        try:
+            return git.run(
+                arguments,
+                git_dir=self.path,
+                work_tree=work_tree,
+                objects=self.objects,
+                config=_DURABLE,
+                stdin=stdin,
+                timeout=timeout,
+                stop=self.stop,
+                accept=accept,
+                most=most,
+            )
+        except GitFailed as error:
+            # Its place is another each time, so that people would be told of the same thing again and again.
+            said = error.stderr.replace(f"{self.path}/", "")
+            raise GitFailed(error.verb, error.status, stderr=said) from None
 
     def kinds(self, names: Iterable[str]) -> dict[str, str]:
         """Of these objects those that are there, with their types."""
@@ -210,6 +215,12 @@ def make_durable(directory: Path) -> None:
         os.close(descriptor)
 
 
+def parents_in(listed: bytes) -> dict[str, list[str]]:
+    """The parents of each commit of a listing that has a commit and its parents on a line."""
+    lines = (line.split() for line in listed.decode().splitlines())
+    return {commit: parents for commit, *parents in lines}
+
+
 def remote_commits(repository: Repository) -> list[str]:
     """The commits that the remote's branches had at the last fetch."""
     listed = repository.run(
@@ -263,8 +274,8 @@ def _end_histories(repository: Repository, store: Store) -> None:
         "--stdin",
         stdin="".join(f"{name}\n" for name in commits).encode(),
         most=_LISTING_MOST,
-    ).stdout.decode()
-    parents = {line[0]: line[1:] for line in map(str.split, listed.splitlines())}
+    ).stdout
+    parents = parents_in(listed)
     there = store.kinds({name for names in parents.values() for name in names})
     # What is there is not to be hidden: anybody can write into that file.
     ends = [name for name, above in parents.items() if set(above) - there.keys()]

@@ -30,8 +30,9 @@ def _fetch(command: BaseCommand, options: Options) -> None:
     fetched = fetch_workspace(workspace)
     if fetched.error:
         raise CommandError(f"{workspace.name}: {fetched.error}")
+    branches = "branch" if fetched.changed == 1 else "branches"
     command.stdout.write(
-        f"{workspace.name}: fetched, {fetched.changed} branches changed"
+        f"{workspace.name}: fetched, {fetched.changed} {branches} changed"
     )
 
 

@@ -7,12 +7,12 @@ import socket
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.command_line import Options, Verb, actor
+from jobs.command_line import Options, Verb, actor, duration
 from jobs.tables import print_json
 from workspaces import actions, clones, holds
 from workspaces.archiving import lookup
 from workspaces.commands.listing import as_json
-from workspaces.commands.verb import add_json, duration, id_argument
+from workspaces.commands.verb import add_json, id_argument
 from workspaces.models import Workspace, Worktree
 
 
@@ -116,6 +116,7 @@ def _release_arguments(parser: argparse.ArgumentParser) -> None:
     id_argument(parser)
     parser.add_argument("--holder", metavar="H", help="only where this one holds it")
     _fencing_argument(parser)
+    add_json(parser)
 
 
 def _release(command: BaseCommand, options: Options) -> None:
@@ -125,6 +126,9 @@ def _release(command: BaseCommand, options: Options) -> None:
         holder=options["holder"],
         fencing_no=options["fencing"],
     )
+    if options["json"]:
+        print_json(command.stdout, {**as_json(worktree), "was_held": was_held})
+        return
     said = "released" if was_held else "was released already"
     command.stdout.write(f"{worktree.pk}: {said}")
 

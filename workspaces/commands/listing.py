@@ -13,11 +13,12 @@ from jobs.tables import print_json, print_table
 from workspaces.commands.verb import add_json
 from workspaces.models import Worktree
 from workspaces.pruning.prune_time import idle_for, pruned_after
-from workspaces.upkeep.quota import in_words
+from workspaces.upkeep.sizes import in_words
 
 _HEADERS = (
     "ID",
     "WORKSPACE",
+    "HOST",
     "BRANCH",
     "STATE",
     "HELD BY",
@@ -45,6 +46,7 @@ def _row(worktree: Worktree, now: dt.datetime) -> tuple[object, ...]:
     return (
         worktree.pk,
         worktree.workspace.name,
+        worktree.workspace.host,
         worktree.branch,
         worktree.state,
         worktree.held_by,
@@ -71,10 +73,12 @@ def as_json(worktree: Worktree) -> dict[str, object]:
         "state_reason": worktree.state_reason,
         "held_by": worktree.held_by,
         "held_since": worktree.held_since,
+        "last_held_by": worktree.last_held_by,
         "fencing_no": worktree.fencing_no,
         "heartbeat_at": worktree.heartbeat_at,
         "lease_expires_at": worktree.lease_expires_at,
         "last_used_at": worktree.last_used_at,
+        "use_seen_at": worktree.use_seen_at,
         "pruned_after": pruned_after(worktree, now=getattr(worktree, "now", None)),
         "kept_until": worktree.kept_until,
         "pinned": worktree.pinned,
@@ -83,6 +87,8 @@ def as_json(worktree: Worktree) -> dict[str, object]:
         "prune_warning_at": worktree.prune_warning_at,
         "prune_blocked_at": worktree.prune_blocked_at,
         "prune_blocked_reason": worktree.prune_blocked_reason,
+        "upstream_gone_at": worktree.upstream_gone_at,
+        "created_at": worktree.created_at,
     }
 
 

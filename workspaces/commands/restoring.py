@@ -7,7 +7,7 @@ import argparse
 from django.core.management.base import BaseCommand
 
 from jobs.command_line import Options, Verb, actor
-from jobs.tables import print_json, print_table
+from jobs.tables import print_json, print_table, printable
 from workspaces.archiving import restoring
 from workspaces.commands.listing import as_json
 from workspaces.commands.verb import add_json, id_argument
@@ -17,6 +17,7 @@ _HEADERS = (
     "WORKTREE",
     "ARCHIVE",
     "WORKSPACE",
+    "HOST",
     "BRANCH",
     "STATE",
     "MADE",
@@ -39,7 +40,7 @@ def _restore(command: BaseCommand, options: Options) -> None:
         return
     command.stdout.write(f"{worktree.pk}\t{worktree.path}")
     if worktree.state_reason:
-        command.stderr.write(worktree.state_reason)
+        command.stderr.write(printable(worktree.state_reason))
 
 
 def _archives(command: BaseCommand, options: Options) -> None:
@@ -55,6 +56,7 @@ def _row(archive: WorktreeArchive) -> tuple[object, ...]:
         archive.worktree_id,
         archive.pk,
         archive.workspace.name,
+        archive.workspace.host,
         archive.branch,
         archive.state,
         archive.created_at,
@@ -100,7 +102,7 @@ RESTORE = Verb(
 )
 ARCHIVES = Verb(
     name="archives",
-    help="what was pruned and can be restored, of every host",
+    help="all that was archived, of every host: of what, until when it can be restored, what only it has",
     add_arguments=add_json,
     run=_archives,
 )

@@ -9,12 +9,12 @@ from django.core.management.base import BaseCommand
 
 from jobs.command_line import Options, Verb
 from jobs.redaction import redact
-from jobs.tables import cell, print_json, print_table
+from jobs.tables import print_json, print_table
 from workspaces import clones
-from workspaces.commands.verb import add_json, name_argument
+from workspaces.commands.verb import add_json, name_argument, print_facts
 from workspaces.fetching.explanations import next_fetch_why
 from workspaces.models import Workspace
-from workspaces.upkeep.quota import in_words
+from workspaces.upkeep.sizes import in_words
 
 _HEADERS = (
     "NAME",
@@ -69,10 +69,8 @@ def _show(command: BaseCommand, options: Options) -> None:
     shown = as_json(Workspace.objects.with_holds().get(pk=found.pk))
     if options["json"]:
         print_json(command.stdout, shown)
-        return
-    for name, value in shown.items():
-        if value not in (None, "", []):
-            command.stdout.write(f"{name.replace('_', ' ')}: {cell(value)}")
+    else:
+        print_facts(command, shown)
 
 
 def as_json(workspace: Any) -> dict[str, object]:

@@ -63,9 +63,13 @@ def _print(command: BaseCommand, report: Report, *, dry_run: bool) -> None:
     ):
         for name in names:
             command.stdout.write(f"{name}: {what}")
+    if report.expired:
+        command.stdout.write(f"leases that ran out, and were ended: {report.expired}")
     count = len(report.lines)
     said = f"{report.workspaces} workspaces looked at, {count} of their worktrees not as they should be"
-    command.stdout.write(f"{said}{'; nothing was done' if dry_run else ''}")
+    command.stdout.write(
+        f"{said}{'; nothing was done' if dry_run or report.stopped else ''}"
+    )
     if dry_run and report.stopped:
         command.stdout.write(f"Without --force nothing would be done: {report.stopped}")
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 
 from jobs.command_line import VerbsCommand
-from jobs.durations import ACCEPTED, parse_duration
-from jobs.tables import printable
+from jobs.tables import cell, printable
 from workspaces.exceptions import WorkspacesError
 
 _INTERRUPTED = 130
@@ -49,6 +48,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
 
+def print_facts(command: BaseCommand, facts: Mapping[str, object]) -> None:
+    """Print one fact a line, without those that there are not."""
+    for name, value in facts.items():
+        if value not in (None, "", []):
+            command.stdout.write(f"{name.replace('_', ' ')}: {cell(value)}")
+
+
 def name_argument(parser: argparse.ArgumentParser) -> None:
     """The workspace's name, as the only argument."""
     parser.add_argument("name", metavar="NAME")
@@ -57,13 +63,3 @@ def name_argument(parser: argparse.ArgumentParser) -> None:
 def id_argument(parser: argparse.ArgumentParser) -> None:
     """The worktree's id, as the only argument."""
     parser.add_argument("id", metavar="ID", type=int)
-
-
-def duration(text: str) -> dt.timedelta:
-    """An argument such as ``1h30m``."""
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: {error}; accepted: {ACCEPTED}"
-        ) from None

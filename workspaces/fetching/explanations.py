@@ -48,7 +48,7 @@ def _why(workspace: Workspace) -> str:
     failure = Failure(workspace.fetch_problem)
     reason = _WHY[failure]
     if failure in fetch_schedule.REFUSALS:
-        return f"{reason}: tried again when its URL or this host's keys change, or once a day"
+        return f"{reason}: tried again when its URL, this host's keys or settings change, or once a day"
     if failure in {Failure.LOCK, Failure.CONFIG_TAMPERED}:
         return f"{reason}: looked at again soon"
     return f"{reason}, {_times(workspace.fetch_failures)}: tried less and less often"

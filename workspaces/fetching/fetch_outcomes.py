@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from notify.dispatch import Event, dispatch
-from notify.links import admin_page
 from notify.recipients import owner_or_admins
 from workspaces import topics
 from workspaces.events import LogEvent
@@ -163,20 +162,11 @@ def _locked_row(workspace_id: int) -> Workspace | None:
     return rows.filter(pk=workspace_id).first()
 
 
-def _about(workspace: Workspace) -> dict[str, Any]:
-    return {
-        "url": admin_page(workspace),
-        "workspace_id": workspace.pk,
-        "workspace": workspace.name,
-        "host": workspace.host,
-    }
-
-
 def _failed_event(workspace: Workspace) -> Event:
     error = workspace.last_fetch_error[-TAIL:]
     since, again = workspace.failing_since, workspace.next_fetch_at
     waits = (
-        "It is tried again when the URL or this host's keys change, when somebody has it fetched, and"
+        "It is tried again when the URL, this host's keys or settings change, when somebody has it fetched, and"
         if workspace.fetch_problem in fetch_schedule.REFUSALS
         else "It is tried again"
     )
@@ -189,7 +179,7 @@ def _failed_event(workspace: Workspace) -> Event:
             "Until then the workspace keeps what it had at the last fetch."
         ),
         data={
-            **_about(workspace),
+            **topics.about_workspace(workspace),
             "remote": workspace.url,
             "class": workspace.fetch_problem,
             "error": error,
@@ -208,7 +198,7 @@ def _recovered_event(workspace: Workspace) -> Event:
         title=f"Workspace {workspace.name} is fetched again",
         body=f"It had been failing since {since:%Y-%m-%d %H:%M %Z}." if since else "",
         data={
-            **_about(workspace),
+            **topics.about_workspace(workspace),
             "failing_since": since.isoformat() if since else None,
             "class": workspace.fetch_problem,
         },
@@ -228,7 +218,7 @@ def _branch_event(workspace: Workspace, branch: str) -> Event:
         title=f"Default branch of {workspace.name} {now}",
         body=f"It was {workspace.default_branch}. {begin} Worktrees stay as they are.",
         data={
-            **_about(workspace),
+            **topics.about_workspace(workspace),
             "before": workspace.default_branch,
             "default_branch": branch,
         },

@@ -1,6 +1,7 @@
 """Mending a clone whose objects are damaged: they are put aside, and what the remote has of them is fetched again.
 
-Nothing is deleted. What only the clone had is taken out of a damaged pack as far as it can be read.
+Nothing is deleted. What only the clone had is taken out of a damaged pack as far as it can be read. Where that was
+interrupted, what was put aside says so by its name, and the next fetch goes on with it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from django.conf import settings
+
 from workspaces import git, paths
 from workspaces.events import LogEvent
 from workspaces.exceptions import (
@@ -26,6 +29,7 @@ from workspaces.exceptions import (
     GitStopped,
     GitTimeout,
 )
+from workspaces.failures import Failure, classify
 from workspaces.repository import Repository, Stop
 
 log = logging.getLogger(__name__)
@@ -35,6 +39,12 @@ _PACK = re.compile(r"\bpack-[0-9a-f]{40,64}(?=\.(?:pack|idx)\b)")
 _OBJECT_DIRECTORY = re.compile(r"[0-9a-f]{2}")
 _PACKS_INDEX = "multi-pack-index"
 _CHUNK = 1024 * 1024
+_UNFINISHED = "unfinished-"
+
+
+def is_unfinished(repository: Repository) -> bool:
+    """Whether something was put aside of which the clone has not yet got back what it can."""
+    return any(_unfinished(repository))
 
 
 def heal(
@@ -47,23 +57,49 @@ def heal(
 ) -> int:
     """Put aside what is damaged, fetch it again, and see that nothing is missing then; return how many branches changed.
 
-    ``complaint`` is what git said; what it names is looked at first. The caller has the lock for fetches.
+    ``complaint`` is what git said; what it names is looked at first. With what an earlier call has put aside and not finished, this one
+    goes on. The caller has the lock for fetches.
     Raises :class:`~workspaces.exceptions.GitDamaged` where something is missing still, and ``GitError``.
     """
-    aside = paths.quarantine_path(repository.directory) / secrets.token_hex(4)
+    name = f"{_UNFINISHED}{secrets.token_hex(4)}"
+    aside = paths.quarantine_path(repository.directory) / name
+    goes_on = is_unfinished(repository)
     moved = _put_aside(repository, complaint, aside, stop=stop)
-    if not moved:
+    if not moved and not goes_on:
         moved = _put_aside(repository, _look(repository, stop=stop), aside, stop=stop)
-    changed = repository.fetch(url, timeout=timeout, stop=stop, refetch=True)
-    for path in moved:
-        if path.suffix == ".pack":
-            _take_out(repository, path, stop=stop)
+    try:
+        changed = repository.fetch(url, timeout=timeout, stop=stop, refetch=True)
+    except GitStopped:
+        raise
+    except GitError as error:
+        # Nobody's work waits for a remote that is away. What is full now has no room for it either.
+        if classify(error) is not Failure.DISK_FULL:
+            _finish(repository, stop=stop)
+        raise
+    _finish(repository, stop=stop)
     _refuse_missing(repository, stop=stop)
     log.warning(
         LogEvent.WORKSPACE_HEALED,
         extra={"directory": str(repository.directory), "put_aside": len(moved)},
     )
     return changed
+
+
+def _unfinished(repository: Repository) -> Iterator[Path]:
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(paths.quarantine_path(repository.directory)) as entries,
+    ):
+        for entry in entries:
+            if entry.name.startswith(_UNFINISHED):
+                yield Path(entry.path)
+
+
+def _finish(repository: Repository, *, stop: Stop | None) -> None:
+    for aside in list(_unfinished(repository)):
+        for pack in filter(_is_ours, sorted(aside.glob("*.pack"))):
+            _take_out(repository, pack, stop=stop)
+        aside.rename(aside.with_name(aside.name.removeprefix(_UNFINISHED)))
 
 
 def _refuse_missing(repository: Repository, *, stop: Stop | None) -> None:
@@ -172,12 +208,17 @@ def _passes(repository: Repository, arguments: list[str], *, stop: Stop | None) 
 
 
 def _take_out(repository: Repository, pack: Path, *, stop: Stop | None) -> None:
-    """Put back what can still be read of a damaged pack; the rest stays aside."""
-    with contextlib.suppress(GitFailed, GitTimeout):
+    """Put back what can still be read of a damaged pack; the rest stays aside. Raises where there is no room for it."""
+    try:
         git.run(
             ["unpack-objects", "-q", "-r"],
             git_dir=repository.path,
             stdin=pack,
+            longest=settings.ACW_CLONE_TIMEOUT,
             stop=stop,
-            accept=range(256),
         )
+    except GitTimeout:
+        return
+    except GitFailed as error:
+        if classify(error) is Failure.DISK_FULL:
+            raise

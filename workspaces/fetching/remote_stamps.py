@@ -21,7 +21,7 @@ _VARIABLES = (
 _SYSTEM = Path("/etc/ssh")
 # Where git looks for the repository of a path, and what makes one.
 _REPOSITORIES = ("", ".git", "/.git")
-_PARTS = ("HEAD", "config", "objects", "refs")
+_PARTS = ("HEAD", "config", "objects", "refs", "shallow")
 _MOST_FILES = 1000
 
 
@@ -37,6 +37,7 @@ def _parts(workspace: Workspace) -> Iterator[str]:
     url = workspace.url
     yield url
     yield ",".join(settings.ACW_GIT_PROTOCOLS)
+    yield str(settings.ACW_GIT_MAX_FILE)
     yield str(settings.ACW_DATA_DIR)
     yield f"clone {_seen(Path(workspace.path))}"
     for name in _VARIABLES:

@@ -116,18 +116,12 @@ def check_branch(repository: Repository, branch: str) -> None:
     repository.check_branch(branch)
     for prefix in ("refs/heads/", "refs/remotes/origin/", "origin/"):
         meant = branch.removeprefix(prefix)
-        if meant == branch or _has_branch(repository, branch):
+        if meant == branch or repository.has_branch(branch):
             continue
-        if _has_branch(repository, meant):
+        if repository.has_branch(meant):
             raise InvalidName(
                 f"branch name {branch!r}: there is none of that name, and one {meant!r}; give that"
             )
-
-
-def _has_branch(repository: Repository, branch: str) -> bool:
-    return repository.local_branch(branch) is not None or repository.has_remote_branch(
-        branch
-    )
 
 
 def _acquire(repository: Repository, wanted: Wanted, *, stop: Stop | None) -> Worktree:

@@ -17,7 +17,7 @@ from django.db.models.functions import Greatest, Now
 
 from workspaces import worktrees
 from workspaces.events import LogEvent
-from workspaces.holding import processes
+from workspaces.holding import leases, processes
 from workspaces.models import Worktree
 from workspaces.repository import Repository
 
@@ -60,23 +60,10 @@ def note(repository: Repository, worktree: Worktree, path: Path) -> bool:
     noted = (
         Worktree.objects.free()
         .filter(pk=worktree.pk)
-        .update(
-            last_used_at=Greatest("last_used_at", Now() - age),
-            use_seen_at=Now(),
-            prune_warning_at=None,
-            prune_blocked_at=None,
-            prune_blocked_reason="",
-        )
+        .update(**leases.used(last_used_at=Greatest("last_used_at", Now() - age)))
     )
     if noted:
-        log.info(
-            LogEvent.WORKTREE_USED,
-            extra={
-                "worktree_id": worktree.pk,
-                "workspace": worktree.workspace.name,
-                "branch": worktree.branch,
-            },
-        )
+        log.info(LogEvent.WORKTREE_USED, extra=leases.facts(worktree))
     return bool(noted)
 
 

@@ -12,6 +12,7 @@ from workspaces.holding import nested
 from workspaces.repository import Repository
 
 _MODE = 0o700
+_LONGEST = 200
 
 
 def put_aside(repository: Repository, path: Path) -> Path:
@@ -38,7 +39,9 @@ def put_aside(repository: Repository, path: Path) -> Path:
     # For people: when it was. No two are put aside in one nanosecond under one lock.
     seconds, rest = divmod(time.time_ns(), 10**9)
     when = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
-    target = stray / f"{path.name}-{when}.{rest:09}Z"
+    # As long as a name may be, there is no room for more.
+    name = os.fsencode(path.name)[:_LONGEST].decode(errors="ignore")
+    target = stray / f"{name}-{when}.{rest:09}Z"
     within = nested.within(repository, path)
     os.rename(path, target)
     nested.follow(within, path, target)

@@ -13,7 +13,7 @@ from pathlib import Path
 from workspaces import ledger, paths, seal, worktrees
 from workspaces.events import LogEvent
 from workspaces.exceptions import GitError, GitStopped, GitTimeout, WorktreeError
-from workspaces.holding import aside, leases, staged
+from workspaces.holding import aside, leases, rescuing, staged
 from workspaces.models import LedgerEntry, Worktree
 from workspaces.plumbing import view
 from workspaces.plumbing.view import View
@@ -33,11 +33,6 @@ _MAKING = "acw:making"
 _UNFINISHED = ".making"
 
 _LISTING_MOST = 64 * 1024 * 1024
-_LOG_MOST = 16 * 1024 * 1024
-_VISITED_MOST = 500
-"""Commits asked of git in one command."""
-_RESCUED_MOST = 1000
-_OBJECT_NAMES = (40, 64)
 
 
 def is_whole(repository: Repository, path: Path) -> bool:
@@ -200,7 +195,7 @@ def _again(
         raise
     except (GitError, WorktreeError):
         prefix = f"acw/rescued-{worktree.pk}"
-        rescue(repository, admin, prefix=prefix, stop=stop)
+        rescuing.rescue(repository, admin, prefix=prefix, stop=stop)
         staged.keep(repository, admin, prefix=prefix, stop=stop)
         _put_aside(repository, worktree, admin, what="what git kept of it")
         return False
@@ -234,54 +229,3 @@ def _refuse_leading_out(seen: View, *, stop: Stop | None) -> None:
             raise WorktreeError(
                 f"the index of {seen.admin} has a name that leads elsewhere"
             )
-
-
-def rescue(
-    repository: Repository, admin: Path, *, prefix: str, stop: Stop | None = None
-) -> list[str]:
-    """Give each commit that a registration's HEAD is or was at, and no branch leads to, a branch; return their names."""
-    visited = _visited(admin)
-    made: list[str] = []
-    for start in range(0, len(visited), _VISITED_MOST):
-        some = visited[start : start + _VISITED_MOST]
-        while len(made) < _RESCUED_MOST:
-            lost = repository.run(
-                [
-                    "rev-list",
-                    "--ignore-missing",
-                    "--topo-order",
-                    "--max-count=1",
-                    *some,
-                    "--not",
-                    "--branches",
-                    "--remotes",
-                    "--",
-                ],
-                stop=stop,
-            ).stdout.decode()
-            if not (commit := lost.strip()):
-                break
-            branch = f"{prefix}-{commit[:12]}"
-            repository.run(["update-ref", f"refs/heads/{branch}", commit, ""])
-            made.append(branch)
-    return made
-
-
-def _visited(admin: Path) -> list[str]:
-    """The commits that HEAD is or was at, each once, as the registration's files have them."""
-    lines = _text(admin / "logs" / "HEAD").splitlines()
-    named = [word for line in reversed(lines) for word in line.split(b" ")[1::-1]]
-    named += [_text(admin / name).strip() for name in ("HEAD", "ORIG_HEAD")]
-    return list(dict.fromkeys(word.decode() for word in named if _is_object(word)))
-
-
-def _is_object(word: bytes) -> bool:
-    return (
-        len(word) in _OBJECT_NAMES
-        and not word.strip(b"0123456789abcdef")
-        and bool(word.strip(b"0"))
-    )
-
-
-def _text(file: Path) -> bytes:
-    return worktrees.read_regular(file, most=_LOG_MOST) or b""

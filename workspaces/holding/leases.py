@@ -34,6 +34,13 @@ UNTIL_RELEASED = dt.timedelta.max
 
 _LONGEST = dt.timedelta(days=3650)
 
+UNWARNED = {
+    "prune_warning_at": None,
+    "prune_blocked_at": None,
+    "prune_blocked_reason": "",
+}
+"""What takes back a warning sets: what was in the way of pruning is told anew, too."""
+
 _OVER = dict.fromkeys(("held_by", "held_since", "heartbeat_at", "lease_expires_at"))
 
 
@@ -87,7 +94,7 @@ def hold(worktree_id: int, *, holder: str, lease: dt.timedelta | None) -> Worktr
     """Write that ``holder`` holds it from now on; the caller knows that nobody else does. Return its row."""
     lease = settings.ACW_WORKTREE_LEASE if lease is None else lease
     Worktree.objects.filter(pk=worktree_id).update(
-        **_used(
+        **used(
             state=Worktree.State.READY,
             # What is said of one that is ready is its next holder's to read.
             state_reason=Case(
@@ -120,8 +127,8 @@ def heartbeat(
     until = None if lease == UNTIL_RELEASED else extended(lease)
     held = Worktree.objects.held().filter(pk=worktree_id, fencing_no=fencing_no)
     if not held.update(heartbeat_at=Now(), lease_expires_at=until):
-        raise _stale(_find(worktree_id), fencing_no)
-    return _find(worktree_id)
+        raise _stale(find(worktree_id), fencing_no)
+    return find(worktree_id)
 
 
 def release(
@@ -146,10 +153,10 @@ def release_once(
     if fencing_no is not None:
         held = held.filter(fencing_no=fencing_no)
     if held.update(**over()):
-        worktree = _find(worktree_id)
+        worktree = find(worktree_id)
         log.info(LogEvent.WORKTREE_RELEASED, extra=facts(worktree))
         return worktree, True
-    worktree = _find(worktree_id)
+    worktree = find(worktree_id)
     if fencing_no is not None and worktree.fencing_no != fencing_no:
         raise _stale(worktree, fencing_no)
     if worktree.held_by is not None:
@@ -168,7 +175,7 @@ def let_go(worktree_id: int, *, held_since: dt.datetime) -> bool:
 
 def pass_on(worktree_id: int, *, held_since: dt.datetime, holder: str) -> bool:
     """Give this hold to another holder, where it is not over yet; whether it was there to give."""
-    changes = _used(held_by=holder, last_held_by=holder, heartbeat_at=Now())
+    changes = used(held_by=holder, last_held_by=holder, heartbeat_at=Now())
     return _change_hold(worktree_id, held_since, **changes)
 
 
@@ -203,7 +210,12 @@ def extended(lease: dt.timedelta | None = None) -> Any:
 
 def over() -> dict[str, Any]:
     """What the end of a hold sets: it counts as use."""
-    return _used(**_OVER, state_reason="")
+    return used(**_OVER, state_reason="")
+
+
+def used(**changes: Any) -> dict[str, Any]:
+    """What every use of a worktree sets, with ``changes``: no warning of before it holds."""
+    return {"last_used_at": Now(), "use_seen_at": Now(), **UNWARNED, **changes}
 
 
 def abandon(worktree: Worktree) -> None:
@@ -211,6 +223,15 @@ def abandon(worktree: Worktree) -> None:
     Worktree.objects.held().filter(
         pk=worktree.pk, fencing_no=worktree.fencing_no
     ).update(**_OVER)
+
+
+def find(worktree_id: int) -> Worktree:
+    """The row, with its workspace and that one's owner; raises :class:`~workspaces.exceptions.UnknownWorktree`."""
+    rows = Worktree.objects.select_related("workspace__owner")
+    worktree = rows.filter(pk=worktree_id).first()
+    if worktree is None:
+        raise lookup.unknown(worktree_id)
+    return worktree
 
 
 def facts(worktree: Worktree) -> dict[str, Any]:
@@ -222,29 +243,9 @@ def facts(worktree: Worktree) -> dict[str, Any]:
     }
 
 
-def _used(**changes: Any) -> dict[str, Any]:
-    """What every use of a worktree sets, with ``changes``."""
-    return {
-        "last_used_at": Now(),
-        "use_seen_at": Now(),
-        "prune_warning_at": None,
-        "prune_blocked_at": None,
-        "prune_blocked_reason": "",
-        **changes,
-    }
-
-
 def _change_hold(worktree_id: int, since: dt.datetime, **changes: Any) -> bool:
     hold = Worktree.objects.held().filter(pk=worktree_id, held_since=since)
     return bool(hold.update(**changes))
-
-
-def _find(worktree_id: int) -> Worktree:
-    rows = Worktree.objects.select_related("workspace__owner")
-    worktree = rows.filter(pk=worktree_id).first()
-    if worktree is None:
-        raise lookup.unknown(worktree_id)
-    return worktree
 
 
 def _stale(worktree: Worktree, fencing_no: int) -> StaleHold:

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from workspaces import failures, git, paths
-from workspaces.exceptions import ConfigTampered, GitDamaged, GitFailed
-from workspaces.plumbing import clone_files, git_environment
+from workspaces import git, paths
+from workspaces.exceptions import ConfigTampered, GitFailed
+from workspaces.plumbing import clone_files, complaints, git_environment
 
 REMOTE = "refs/remotes/origin/"
 """Where the remote's branches are, here and in the clone."""
@@ -171,9 +171,12 @@ class Control:
 
     def _is_sound(self) -> bool:
         path = str(self.path)
-        return clone_files.read(
-            f"{path}/config", most=len(_CONFIG)
-        ) == _CONFIG and not os.path.islink(path)
+        return (
+            clone_files.read(f"{path}/config", most=len(_CONFIG)) == _CONFIG
+            and not os.path.islink(path)
+            # No fetch of ours makes one, and with a bad one in it none works.
+            and not os.path.lexists(f"{path}/shallow")
+        )
 
     def _make(self, references: Mapping[bytes, bytes]) -> None:
         """Put a new one in its place, with these references."""
@@ -245,16 +248,14 @@ class Control:
                 stop=stop,
                 progress=progress,
             )
-            # Of a pack that does not match its index it only complains, and goes on without.
-            if failures.tells_of_damage(done.stderr):
-                raise GitDamaged("fetch", "complained of damage", stderr=done.stderr)
+            complaints.refuse_half_done(done.stderr)
 
         try:
             attempt()
         except GitFailed as error:
             # Ours to mend, whatever happened to it; what the clone or the remote has is not.
             if str(path) not in error.stderr and not self._has_broken_references():
-                raise
+                raise complaints.in_our_words(error) from None
             self._make({})
             attempt()
 

@@ -6,6 +6,7 @@ the text is long, whatever is in it.
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Collection
@@ -46,6 +47,14 @@ def value(text: str, *, longest: int = 200) -> str:
     shown = stderr(text[: longest + 4096].encode(errors="surrogateescape"))
     shown = " ".join(shown.split("\n"))
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def disk_error(error: OSError) -> str:
+    """What the disk would not do, and where; the name may be an agent's."""
+    said = error.strerror or type(error).__name__
+    if not isinstance(error.filename, str | bytes):  # none, or an open one's number
+        return said
+    return f"{said}: {value(os.fsdecode(error.filename), longest=500)}"
 
 
 def secrets_of_url(url: str) -> frozenset[str]:

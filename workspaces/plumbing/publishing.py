@@ -5,6 +5,10 @@ Whatever agents did to those is put right thereby. Their branches, and what a re
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -45,7 +49,7 @@ def publish(
         and loose_references.move(clone, moved, had)
     )
     if not plainly:
-        _move(clone, _commands(gone, moved), stop=stop)
+        _move(clone, gone, moved, stop=stop)
     if len(moved) > PACK_OVER:
         for repository in (control.path, clone):
             git.run(["pack-refs", "--all"], git_dir=repository, stop=stop)
@@ -67,17 +71,56 @@ def _commands(gone: Sequence[bytes], moved: Mapping[bytes, bytes]) -> bytes:
 
 
 def _move(
-    clone: Path, commands: bytes, *, stop: Callable[[], bool] | None, again: bool = True
+    clone: Path,
+    gone: Sequence[bytes],
+    moved: Mapping[bytes, bytes],
+    *,
+    stop: Callable[[], bool] | None,
+    again: bool = True,
 ) -> None:
     try:
         git.run(
             # --no-deref: one that an agent made stand for another is replaced, and the other stays as it is.
             ["update-ref", "--no-deref", "--stdin", "-z"],
             git_dir=clone,
-            stdin=commands,
+            stdin=_commands(gone, moved),
             stop=stop,
         )
     except GitFailed:
-        if not again or not clone_files.remove_unreadable(clone, REMOTE):
+        if not again:
             raise
-        _move(clone, commands, stop=stop, again=False)
+        cleared = [name for name in moved if _clear_log(clone, b"logs/" + name)]
+        if not clone_files.remove_unreadable(clone, REMOTE) and not cleared:
+            raise
+        _move(clone, gone, moved, stop=stop, again=False)
+
+
+def _clear_log(clone: Path, log: bytes) -> bool:
+    """Remove the log of a branch that is gone from where another's is to be; whether there was one.
+
+    Git removes a branch's log with it, not where the branch went without git. No link is followed, whoever puts one there meanwhile.
+    """
+    *above, last = log.split(b"/")
+    with contextlib.ExitStack() as opened:
+
+        def open_in(directory: int | None, name: bytes) -> int:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            descriptor = os.open(name, flags, dir_fd=directory)
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        try:
+            directory = open_in(None, os.fsencode(clone))
+            for name in above:
+                try:
+                    directory = open_in(directory, name)
+                except NotADirectoryError:
+                    os.unlink(name, dir_fd=directory)
+                    return True
+            found = os.stat(last, dir_fd=directory, follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode):
+                return False
+            shutil.rmtree(last, dir_fd=directory)
+        except OSError:
+            return False
+    return True

@@ -10,15 +10,27 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspaces import ledger, seal, worktrees
+from django.db.models import Subquery
+
+from workspaces import failures, ledger, seal, worktrees
 from workspaces.archiving import snapshot, verifying
-from workspaces.exceptions import NotArchivable, WorktreeBusy
+from workspaces.exceptions import (
+    GitFailed,
+    GitOutputTooLarge,
+    NotArchivable,
+    WorktreeBusy,
+)
+from workspaces.failures import Failure
 from workspaces.holding import activity, aside, nested
 from workspaces.models import LedgerEntry, Worktree, WorktreeArchive
+from workspaces.plumbing import presentable
 from workspaces.pruning import removal, trash
 from workspaces.repository import Repository, Stop
 from workspaces.upkeep import registrations
 from workspaces.upkeep.registrations import Link
+
+# What may be over when it is tried again by itself.
+_PASSING = {Failure.LOCK, Failure.DISK_FULL, Failure.TIMEOUT}
 
 
 def refuse_foreign(repository: Repository, path: Path) -> None:
@@ -28,6 +40,20 @@ def refuse_foreign(repository: Repository, path: Path) -> None:
         raise NotArchivable(
             f"{path}/.git names another repository than the clone; move the directory away by hand, or put its .git right"
         )
+
+
+def refuse_moved(repository: Repository, worktree: Worktree) -> None:
+    """Raise :class:`~workspaces.exceptions.NotArchivable` where git knows its directory at another place, as after `git worktree move`."""
+    if worktrees.registration(repository, Path(worktree.path)) is not None:
+        return
+    # What it is locked as goes with it.
+    ours = f"{registrations.LOCK_REASON}:{worktree.pk}:"
+    for found in registrations.all_of(repository):
+        if found.lock_reason.startswith(ours) and os.path.lexists(found.path):
+            place = presentable.value(str(found.path), longest=500)
+            raise NotArchivable(
+                f"it was moved to {place}; move it back with `git worktree move --force --force`"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,14 +96,7 @@ class Clearing:
         if has_files:
             removal.check(moved)
             self._refuse_used(moved)
-        taken = snapshot.take(
-            self.repository,
-            self.worktree,
-            at=moved,
-            reason=self.reason,
-            actor=self.actor,
-            stop=self.stop,
-        )
+        taken = self._taken(moved)
         verdict = verifying.verify(self.repository, taken, at=moved, stop=self.stop)
         if has_files:
             # Whoever came in by a directory that was open all the time.
@@ -86,10 +105,28 @@ class Clearing:
         taken.refresh_from_db()
         return Cleared(archive=taken, verdict=verdict)
 
+    def _taken(self, moved: Path) -> WorktreeArchive:
+        try:
+            return snapshot.take(
+                self.repository,
+                self.worktree,
+                at=moved,
+                reason=self.reason,
+                actor=self.actor,
+                stop=self.stop,
+            )
+        except (GitFailed, GitOutputTooLarge) as error:
+            if failures.classify(error) in _PASSING:
+                raise
+            # It would fail each time, until somebody is told.
+            raise NotArchivable(
+                f"git cannot read all of it ({error}); `git fsck` and `git status` there say more"
+            ) from error
+
     def already_archived(self) -> Cleared | None:
         """What an earlier attempt came to that only deleting and writing down was left of; None: it had not come so far.
 
-        Raises :class:`~workspaces.exceptions.NotArchivable` where the archive is not known.
+        Raises :class:`~workspaces.exceptions.NotArchivable` where the archive is not known, or the worktree is at another place.
         """
         for archive_id in trash.archives_of(self.repository, self.worktree.pk):
             archive = WorktreeArchive.objects.filter(pk=archive_id).first()
@@ -103,7 +140,10 @@ class Clearing:
             and not os.path.lexists(self.path)
             and worktrees.registration(self.repository, self.path) is None
         )
-        return self._nothing_left() if is_gone else None
+        if not is_gone:
+            return None
+        refuse_moved(self.repository, self.worktree)
+        return self._nothing_left()
 
     def _move_out(self) -> None:
         nested.lock(self.repository, self.path)
@@ -133,8 +173,12 @@ class Clearing:
 
     def _nothing_left(self) -> Cleared:
         """Neither files nor a registration: removed by somebody else, or by an attempt that died before it said so."""
+        row = Worktree.objects.filter(pk=self.worktree.pk)
         newest = WorktreeArchive.objects.filter(
-            worktree_id=self.worktree.pk, state=WorktreeArchive.State.VERIFIED
+            worktree_id=self.worktree.pk,
+            state=WorktreeArchive.State.VERIFIED,
+            # One that was put back after it had been archived may have been worked in since.
+            verified_at__gte=Subquery(row.values("use_seen_at")),
         ).first()
         if newest is None:
             return Cleared(archive=None, verdict="")

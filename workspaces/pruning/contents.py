@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from django.template.defaultfilters import filesizeformat
-
 from workspaces import worktrees
 from workspaces.exceptions import GitOutputTooLarge
 from workspaces.plumbing import presentable
@@ -138,11 +136,11 @@ class Contents:
         """``1.2 GiB, of which 1.1 GiB can be made again (node_modules)``; "" where it was not measured."""
         if self.size_bytes is None:
             return ""
-        size = _size_in_words(self.size_bytes)
+        size = sizes.in_words(self.size_bytes)
         if not self.recreatable_bytes:
             return size
         shown = ", ".join(self.recreatable.names[:_TOLD_MOST])
-        again = _size_in_words(self.recreatable_bytes)
+        again = sizes.in_words(self.recreatable_bytes)
         return f"{size}, of which {again} can be made again ({shown})"
 
     def as_data(self) -> dict[str, Any]:
@@ -269,10 +267,6 @@ def _asked(question: Callable[[], T], too_much: str, unchecked: list[str]) -> T 
     except GitOutputTooLarge:
         unchecked.append(too_much)
         return None
-
-
-def _size_in_words(size: int) -> str:
-    return filesizeformat(size).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _shown(name: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db.models.functions import Now
 
+from jobs.durations import written
 from workspaces import hosts, paths, prune, seal, worktrees
 from workspaces.exceptions import (
     ArchiveTooLarge,
@@ -35,7 +36,11 @@ def lines() -> Iterator[str]:
     ):
         for worktree in _listed(rows):
             count += 1
-            yield f"{_name(worktree)}: {told(worktree)}"
+            try:
+                said = told(worktree)
+            except (WorkspacesError, OSError) as error:
+                said = f"what would happen cannot be said: {error}"
+            yield f"{_name(worktree)}: {said}"
     if not count:
         yield "nothing would be warned of, pruned or kept: no worktree has been idle for so long"
 
@@ -63,7 +68,7 @@ def _name(worktree: Worktree) -> str:
 
 
 def _would_warn(worktree: Worktree) -> str:
-    found = _look(worktree)
+    found = look(worktree)
     if isinstance(found, str):
         return f"would be warned of; {found}"
     try:
@@ -72,13 +77,15 @@ def _would_warn(worktree: Worktree) -> str:
         return f"would be kept: {error}"
     if not paths.own_worktree_path(worktree).is_dir():
         return "would be warned of; its directory is not on the disk"
-    return f"would be warned of; {_has(found)}"
+    return f"would be warned of; {in_words(found)}"
 
 
 def _would_prune(worktree: Worktree) -> str:
-    found = _look(worktree)
-    if isinstance(found, str):
+    found = look(worktree)
+    if worktree.workspace.host != hosts.this_host():
         return f"would be pruned there; {found}"
+    if isinstance(found, str):
+        return f"would be kept: {found}"
     try:
         _refuse(worktree, found)
     except WorkspacesError as error:
@@ -90,7 +97,7 @@ def _would_prune(worktree: Worktree) -> str:
         if found.recreatable.count
         else ""
     )
-    return f"would be archived and removed; {_has(found)}{left_out}"
+    return f"would be archived and removed; {in_words(found)}{left_out}"
 
 
 def _would_finish(worktree: Worktree) -> str:
@@ -107,10 +114,10 @@ def _would_keep(worktree: Worktree) -> str:
     if worktree.kept_until is not None and worktree.prune_warning_at is None:
         return f"would be kept: until {worktree.kept_until:%Y-%m-%d %H:%M %Z}"
     lead = settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
-    return f"would be kept: it was not warned of {lead} ago (JOBS_WORKTREE_PRUNE_REQUIRE_WARNING)"
+    return f"would be kept: it was not warned of {written(lead)} ago (JOBS_WORKTREE_PRUNE_REQUIRE_WARNING)"
 
 
-def _look(worktree: Worktree) -> Contents | str:
+def look(worktree: Worktree) -> Contents | str:
     """What is in it, or why that cannot be said."""
     if worktree.workspace.host != hosts.this_host():
         return f"what is in it can be seen on {worktree.workspace.host} only"
@@ -126,6 +133,7 @@ def _refuse(worktree: Worktree, found: Contents) -> None:
     _refuse_used(worktree)
     path = paths.own_worktree_path(worktree)
     repository = Repository(paths.own_directory(worktree.workspace))
+    clearing.refuse_moved(repository, worktree)
     if os.path.lexists(path):
         removal.check(path)
         if used := activity.workers(path):
@@ -162,7 +170,8 @@ def _is_gone(worktree: Worktree) -> bool:
     )
 
 
-def _has(found: Contents) -> str:
+def in_words(found: Contents) -> str:
+    """What it has that is nowhere else, and how much it takes."""
     words = found.in_words()
     said = (
         f"it has {'; '.join(words)}"

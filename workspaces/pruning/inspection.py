@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workspaces import git
+from workspaces import git, worktrees
+from workspaces.archiving import registration
 from workspaces.exceptions import GitError, GitStopped
 from workspaces.plumbing import view
 from workspaces.plumbing.supervision import STDOUT_MOST
@@ -178,15 +179,7 @@ class Look:
         if not suspects:
             return []
         # An amended or rebased commit is still in the log of its branch, which stays with the clone.
-        branches = self._git(
-            "for-each-ref", "--format=%(refname)", "refs/heads"
-        ).decode(errors="surrogateescape")
-        logged = [
-            commit
-            for ref in branches.splitlines()
-            for commit in self._logged(ref, f"--max-count={COMMITS_MOST}")
-        ]
-        kept += logged[:_EXCLUDED_MOST]
+        kept += self._logged("--branches", f"--max-count={_EXCLUDED_MOST}")
         # One commit may be found by several batches.
         return list(
             dict.fromkeys(
@@ -196,19 +189,15 @@ class Look:
 
     def stashes(self) -> list[str]:
         """Those that were made on its branch; they are the clone's, and stay with it."""
-        branch = (
-            self._git("symbolic-ref", "--quiet", "--short", "HEAD", accept=(0, 1))
-            .decode(errors="surrogateescape")
-            .strip()
-        )
         if not self._has("refs/stash"):
             return []
         subjects = self._git(
             "log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"
         )
-        begins = (
-            f"WIP on {branch or '(no branch)'}:",
-            f"On {branch or '(no branch)'}:",
+        begins = tuple(
+            f"{made} {branch}:"
+            for branch in self._branches()
+            for made in ("WIP on", "On")
         )
         return [
             subject
@@ -216,12 +205,23 @@ class Look:
             if subject.startswith(begins)
         ]
 
+    def _branches(self) -> list[str]:
+        """The branch that it is on, and the one that what is in progress comes back to, as stashes name them."""
+        on = self._git("symbolic-ref", "--quiet", "--short", "HEAD", accept=(0, 1))
+        notes = [self.admin / os.fsdecode(note) for note in registration.COMES_BACK_TO]
+        found = [on.strip() or b"(no branch)", *map(worktrees.read_line, notes)]
+        return [
+            os.fsdecode(branch.removeprefix(b"refs/heads/"))
+            for branch in found
+            if branch
+        ]
+
     def _has(self, reference: str) -> bool:
         arguments = ("rev-parse", "--verify", "--quiet", reference)
         return bool(self._git(*arguments, accept=(0, 1, 128)))
 
     def _logged(self, ref: str, *options: str) -> list[str]:
-        """Where ``ref`` has been, newest first."""
+        """Where ``ref`` has been, newest first; ``--branches``: where any branch has."""
         log = self._git(
             "rev-list",
             "--walk-reflogs",

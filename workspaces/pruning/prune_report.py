@@ -13,6 +13,7 @@ from notify.dispatch import Event, dispatch
 from notify.recipients import owner_or_admins
 from workspaces import ledger, topics
 from workspaces.events import LogEvent
+from workspaces.holding import leases
 from workspaces.models import LedgerEntry, Worktree
 from workspaces.pruning.clearing import Cleared
 
@@ -42,7 +43,8 @@ def pruned(worktree: Worktree, cleared: Cleared, *, actor: str) -> None:
             LogEvent.WORKTREE_PRUNED,
             target=f"worktree:{worktree.pk}",
             data={
-                **_facts(worktree),
+                "workspace": worktree.workspace.name,
+                "branch": worktree.branch,
                 "path": worktree.path,
                 "last_used_at": worktree.last_used_at.isoformat(),
                 "archive_id": None if archive is None else archive.pk,
@@ -53,8 +55,7 @@ def pruned(worktree: Worktree, cleared: Cleared, *, actor: str) -> None:
     log.info(
         LogEvent.WORKTREE_PRUNED,
         extra={
-            "worktree_id": worktree.pk,
-            **_facts(worktree),
+            **leases.facts(worktree),
             "path": worktree.path,
             "archive_id": None if archive is None else archive.pk,
         },
@@ -107,12 +108,8 @@ def left_over(worktree: Worktree, error: OSError) -> None:
 def _log_blocked(worktree: Worktree, reason: str) -> None:
     log.warning(
         LogEvent.WORKTREE_PRUNE_BLOCKED,
-        extra={"worktree_id": worktree.pk, **_facts(worktree), "reason": reason},
+        extra={**leases.facts(worktree), "reason": reason},
     )
-
-
-def _facts(worktree: Worktree) -> dict[str, str]:
-    return {"workspace": worktree.workspace.name, "branch": worktree.branch}
 
 
 def _pruned_event(worktree: Worktree, cleared: Cleared) -> Event:

@@ -7,6 +7,7 @@ import datetime as dt
 from django.conf import settings
 
 from workspaces.models import Worktree
+from workspaces.querysets import PRUNABLE_STATES
 
 
 def pruned_after(
@@ -20,7 +21,7 @@ def pruned_after(
     if (
         worktree.held_by is not None
         or worktree.pinned
-        or worktree.state == Worktree.State.QUARANTINED
+        or worktree.state not in PRUNABLE_STATES
     ):
         return None
     at = worktree.last_used_at + settings.JOBS_WORKTREE_PRUNE_IDLE_THRESHOLD

@@ -31,8 +31,8 @@ _FOR_MODE = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | (_O_PATH or os.O_RDO
 def check(path: Path) -> None:
     """Raise :class:`~workspaces.exceptions.OutsideDataDirectory` where it cannot be a worktree that may be removed.
 
-    It must lie directly below ``worktrees`` or ``trash`` of a workspace and be reached through no symbolic link. A directory
-    whose ``.git`` is a directory is a repository of its own, and is refused.
+    It must lie directly below ``worktrees`` or ``trash`` of a workspace and be reached through no symbolic link. What is
+    there and no directory is refused, and so is one whose ``.git`` is a directory: it is a repository of its own.
     """
     name, *place = _parts(path)
     try:
@@ -43,7 +43,11 @@ def check(path: Path) -> None:
         raise OutsideDataDirectory(
             f"{path} is not directly below the worktrees or the trash of a workspace"
         )
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise OutsideDataDirectory(
+                f"{path} is no directory any more; move away by hand what is there"
+            )
         if stat.S_ISDIR(os.lstat(path / ".git").st_mode):
             raise OutsideDataDirectory(
                 f"{path} is a repository of its own and no worktree, since its .git is a directory; move it away by hand"

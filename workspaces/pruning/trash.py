@@ -14,6 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from workspaces import paths, worktrees
+from workspaces.archiving import store
 from workspaces.exceptions import OutsideDataDirectory
 from workspaces.pruning import removal
 from workspaces.repository import Repository
@@ -44,9 +45,9 @@ def is_archived(name: str) -> bool:
     return _ARCHIVED.fullmatch(name) is not None
 
 
-def has_archived(repository: Repository) -> bool:
-    """Whether anything in it is in an archive."""
-    return bool(_entries(repository))
+def archive_ids(repository: Repository) -> set[int]:
+    """The archives that something in it is in."""
+    return {archive for _, archive, _ in _entries(repository)}
 
 
 def put_in(repository: Repository, worktree_id: int, path: Path) -> None:
@@ -68,7 +69,7 @@ def give_up(repository: Repository, worktree_id: int, archive_id: int) -> None:
     """Say of what was moved there that it is in this archive: from here on it can only be deleted, and restored."""
     place = archived(repository, worktree_id, archive_id)
     removal.move(moved(repository, worktree_id), place)
-    _sync(place.parent)
+    store.make_durable(place.parent)
 
 
 def delete(
@@ -115,12 +116,3 @@ def _entries(repository: Repository) -> list[tuple[int, int, str]]:
         return []
     matches = [match for name in names if (match := _ARCHIVED.fullmatch(name))]
     return [(int(match[1]), int(match[2]), match[0]) for match in matches]
-
-
-def _sync(directory: Path) -> None:
-    """See that the names in it are on the disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,7 +22,7 @@ from notify.recipients import owner_or_admins
 from workspaces import hosts, paths, seal, topics
 from workspaces.events import LogEvent
 from workspaces.exceptions import GitStopped, WorkspacesError
-from workspaces.holding import activity
+from workspaces.holding import activity, leases
 from workspaces.models import Worktree
 from workspaces.pruning import contents, prune_time
 from workspaces.pruning.contents import Contents
@@ -109,14 +109,7 @@ def _tell(worktree: Worktree, found: Contents | None, problem: str) -> bool:
         # It may have to have been warned of for some time.
         worktree.refresh_from_db(fields=["prune_warning_at"])
         dispatch(_event(worktree, found, problem))
-    log.info(
-        LogEvent.WORKTREE_WARNED,
-        extra={
-            "worktree_id": worktree.pk,
-            "workspace": worktree.workspace.name,
-            "branch": worktree.branch,
-        },
-    )
+    log.info(LogEvent.WORKTREE_WARNED, extra=leases.facts(worktree))
     return True
 
 

@@ -7,6 +7,9 @@ browsers save.
 from __future__ import annotations
 
 import logging
+import re
+import unicodedata
+from urllib.parse import quote
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
 from django.core.exceptions import SuspiciousFileOperation
@@ -20,6 +23,7 @@ from workspaces.models import Attachment
 
 log = logging.getLogger(__name__)
 
+_NOT_PLAIN = re.compile(r'[^ -~]|["%\\/]')
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -63,13 +67,20 @@ def download(attachment: Attachment) -> HttpResponseBase:
         return _refused(
             "The storage of its bytes does not answer; try again later.", status=503
         )
-    return FileResponse(
-        content,
-        as_attachment=True,
-        filename=attachment.name,
-        content_type="application/octet-stream",
-        headers=_HEADERS,
+    response = FileResponse(
+        content, content_type="application/octet-stream", headers=_HEADERS
     )
+    response["Content-Disposition"] = _disposition(attachment.name)
+    return response
+
+
+def _disposition(name: str) -> str:
+    """To be saved under the name; beside any but a plain one stands a plain one, since some clients know no other."""
+    composed = unicodedata.normalize("NFKD", name)
+    bare = "".join(each for each in composed if not unicodedata.combining(each))
+    plain = _NOT_PLAIN.sub("_", bare)
+    said = f'attachment; filename="{plain}"'
+    return said if plain == name else f"{said}; filename*=utf-8''{quote(name, safe='')}"
 
 
 def _refused(reason: str, *, status: int = 404) -> HttpResponse:

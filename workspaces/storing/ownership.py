@@ -1,6 +1,7 @@
 """Whose the files of a storage are: it bears a mark of the database whose attachments it keeps.
 
-Otherwise the sweep of another database, a copy for tests say, would take all of them for leftovers.
+Otherwise the sweep of another database would take all of them for leftovers. A copy of a database cannot be told from one that was
+restored from a backup, and has the mark of its original.
 """
 
 from __future__ import annotations

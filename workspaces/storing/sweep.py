@@ -9,11 +9,14 @@ import datetime as dt
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TypeVar
 
 from django.core.exceptions import SuspiciousOperation
 from django.db import connection, transaction
 from django.db.models import CharField, F, Func, Value
 
+from jobs.redaction import words
 from workspaces import attachments
 from workspaces.events import LogEvent
 from workspaces.models import Attachment
@@ -21,6 +24,8 @@ from workspaces.querysets import AttachmentQuerySet
 from workspaces.storing import file_claims, missing, ownership, storage
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 UNRECORDED_AGE = dt.timedelta(hours=1)
 """A file younger than this may be of an upload that has just begun."""
@@ -73,7 +78,7 @@ def sweep(retention: dt.timedelta, *, stop: Callable[[], bool]) -> Swept:
             seen.append(listed.directory)
             unrecorded = _compare(listed, marks)
             if not reason:
-                files += sum(_delete(name, oldest) for name in unrecorded)
+                files += sum(_delete(name, oldest) for name in _until(unrecorded, stop))
     except NotImplementedError:
         _tell_unswept("it does not list its files, or not tell their ages")
         _ask_for_each(_mine(), marks, stop)
@@ -121,12 +126,30 @@ def _walk(stop: Callable[[], bool]) -> Iterator[_Listed]:
             directories, files = storage.attachment_storage().listdir(directory)
         except (FileNotFoundError, NotADirectoryError):
             continue  # nothing was stored yet, or it has just gone
+        except PermissionError:  # a disk's own, say
+            _tell_unswept(f"its directory {directory or '/'} may not be listed")
+            continue
+        names = [*directories, *files]
+        if not all(map(_is_text, names)):
+            _tell_unswept(
+                f"in its directory {directory or '/'} there are names that are no text"
+            )
         prefix = f"{directory}/" if directory else ""
         if depth < _DEEPEST:
-            waiting += [(prefix + each, depth + 1) for each in directories if each]
+            below = filter(_is_text, directories)
+            waiting += [(prefix + each, depth + 1) for each in below if each]
         # Some storages list the directory itself as a file without a name.
-        names = {prefix + each for each in files if each}
-        yield _Listed(directory=directory, names=names)
+        kept = {prefix + each for each in filter(_is_text, files) if each}
+        yield _Listed(directory=directory, names=kept)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a row could have the name; a disk takes any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _compare(listed: _Listed, marks: missing.Marks) -> list[str]:
@@ -159,6 +182,14 @@ def _delete(name: str, oldest: dt.datetime) -> bool:
             return False
     except FileNotFoundError:
         return False
+    except NotImplementedError:
+        raise
+    except Exception as error:  # whatever a storage of others may raise
+        exists(ownership.MARK)  # Raises where the storage does not answer at all.
+        log.error(
+            LogEvent.ATTACHMENT_FAILED, extra={"file": name, "error": words(error)}
+        )
+        return False
     with transaction.atomic():
         if not file_claims.try_claim(name):
             return False
@@ -184,13 +215,8 @@ def _ask_for_each(
             marks.lose(row)
 
 
-def _until(
-    rows: Iterable[Attachment], stop: Callable[[], bool]
-) -> Iterator[Attachment]:
-    for row in rows:
-        if stop():
-            return
-        yield row
+def _until(each: Iterable[_T], stop: Callable[[], bool]) -> Iterator[_T]:
+    return takewhile(lambda _: not stop(), each)
 
 
 def exists(name: str) -> bool:

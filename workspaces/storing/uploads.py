@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.files.base import ContentFile, File
-from django.template.defaultfilters import filesizeformat
 
 from workspaces.exceptions import AttachmentError
+from workspaces.upkeep.sizes import in_words
 
 NAME_MAX_BYTES = 255
 """As file systems have it; a name that is longer could not be saved by who downloads it."""
@@ -86,9 +86,7 @@ def check_size(size: int) -> None:
     largest: int = settings.ACW_ATTACHMENT_MAX_SIZE
     if size > largest:
         raise AttachmentError(
-            f"content: larger than {filesizeformat(largest)} (ACW_ATTACHMENT_MAX_SIZE)".replace(
-                "\xa0", " "
-            )
+            f"content: larger than {in_words(largest)} (ACW_ATTACHMENT_MAX_SIZE)"
         )
 
 

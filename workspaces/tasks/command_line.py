@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import sys
 from typing import Any, TextIO
 
@@ -12,7 +11,6 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from jobs.command_line import OperatorCommand
-from jobs.durations import ACCEPTED, parse_duration
 from jobs.redaction import redact
 from jobs.tables import print_json, printable
 from workspaces.exceptions import InvalidName, WorkspacesError
@@ -154,16 +152,6 @@ def actor(options: dict[str, Any]) -> Actor:
             f"--operator: {agent} does not have the permission {OPERATE}"
         )
     return operating(agent.user)
-
-
-def duration(text: str) -> dt.timedelta:
-    """An argument such as ``1h30m``."""
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: {error}; accepted: {ACCEPTED}"
-        ) from None
 
 
 def number(text: str) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from jobs.command_line import duration
 from workspaces import clones
 from workspaces.tasks import actions
 from workspaces.tasks.actors import Actor
-from workspaces.tasks.command_line import duration, number
+from workspaces.tasks.command_line import number
 from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Status, Template
 from workspaces.tasks.verbs import add_text

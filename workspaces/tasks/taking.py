@@ -127,7 +127,7 @@ def _of_the_task(
     taken = set(rows.values_list("branch", flat=True))
     for name in _names(task_id):
         # One that was pruned has left its branch, and the task's work on it.
-        if name not in taken and (pruned or not _exists(repository, name)):
+        if name not in taken and (pruned or not repository.has_branch(name)):
             with contextlib.suppress(*_NOT_THAT_ONE):
                 return holds.acquire(workspace, holder=holder, branch=name)
     raise AssertionError("names never end")
@@ -149,12 +149,6 @@ def _names(task_id: int) -> Iterator[str]:
     """What a task's own branches are called."""
     yield f"acw/task-{task_id}"
     yield from (f"acw/task-{task_id}-{n}" for n in itertools.count(2))
-
-
-def _exists(repository: Repository, branch: str) -> bool:
-    return repository.local_branch(branch) is not None or repository.has_remote_branch(
-        branch
-    )
 
 
 def _workspace(task_id: int) -> Workspace:

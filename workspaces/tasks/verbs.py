@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from jobs.command_line import duration
 from workspaces.exceptions import UnknownWorktree
 from workspaces.models import Worktree
 from workspaces.tasks import actions, agents, command_line
 from workspaces.tasks.actors import Actor
-from workspaces.tasks.command_line import duration, number, numbers
+from workspaces.tasks.command_line import number, numbers
 from workspaces.tasks.outcomes import Outcome
 
 Parser = argparse.ArgumentParser

@@ -56,6 +56,8 @@ _Step = Callable[[Workspace, Repository, Stop | None], None]
 def maintain(workspace: Workspace, *, stop: Stop | None = None) -> str:
     """Do all of it for the workspace's clone; return what went wrong, in words, or "". That is recorded, and told when it is new.
 
+    Not where the clone is gone or its configuration is not approved: reconciliation and the seal tell that.
+
     Raises :class:`~workspaces.exceptions.RepositoryBusy` where somebody works on the clone, ``GitStopped`` when ``stop`` says so,
     and ``WrongHost``; then the rest is the next call's.
     """
@@ -73,11 +75,14 @@ def maintain(workspace: Workspace, *, stop: Stop | None = None) -> str:
                 errors.append(_in_words(error))
     except (RepositoryBusy, GitStopped):
         raise
+    # These are others' to tell, and of what fails once they are over people are to be told.
     except ConfigTampered:
-        return _put_off(workspace)  # the seal has told it
+        return "its configuration has keys that nobody approved, so that no git is run on it"
+    except CloneMissing as error:
+        return str(error)
     except (WorkspacesError, OSError) as error:
         errors.append(_in_words(error))
-    _record(workspace, "; ".join(errors))
+    _record(workspace, errors)
     return "; ".join(errors)
 
 
@@ -190,21 +195,14 @@ def _measure(workspace: Workspace, repository: Repository, stop: Stop | None) ->
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
+        return presentable.disk_error(error)
     return str(error)
 
 
-def _put_off(workspace: Workspace) -> str:
-    error = (
-        "its configuration has keys that nobody approved, so that no git is run on it"
-    )
-    Workspace.objects.filter(pk=workspace.pk).update(maintenance_error=error)
-    return error
-
-
-def _record(workspace: Workspace, error: str) -> None:
+def _record(workspace: Workspace, errors: list[str]) -> None:
     rows = Workspace.objects.filter(pk=workspace.pk)
     facts = {"workspace_id": workspace.pk, "workspace": workspace.name}
+    error = "; ".join(errors)
     if not error:
         rows.update(maintained_at=Now(), maintenance_error="")
         log.info(LogEvent.WORKSPACE_MAINTAINED, extra=facts)
@@ -214,7 +212,9 @@ def _record(workspace: Workspace, error: str) -> None:
         if locked is None:
             return
         rows.update(maintenance_error=error)
-        if not locked.maintenance_error:
+        # By which command it was: the rest may read otherwise each night.
+        before = locked.maintenance_error
+        if any(each.partition(":")[0] not in before for each in errors):
             dispatch(_event(locked, error))
     log.warning(LogEvent.WORKSPACE_MAINTENANCE_FAILED, extra={**facts, "error": error})
 

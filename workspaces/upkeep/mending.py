@@ -13,11 +13,11 @@ from django.db import transaction
 from workspaces import ledger, prune, seal, worktrees
 from workspaces.events import LogEvent
 from workspaces.exceptions import WorktreeBusy
-from workspaces.holding import activity, aside, checkouts, staged
+from workspaces.holding import activity, aside, checkouts, rescuing, staged
 from workspaces.models import LedgerEntry, Workspace, Worktree
 from workspaces.plumbing import presentable
 from workspaces.repository import Repository, Stop
-from workspaces.upkeep import registrations
+from workspaces.upkeep import registrations, survey
 from workspaces.upkeep.survey import REASON, Action, Found
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class _Mending:
 
     def _take_out(self, found: Found, state: Worktree.State) -> None:
         rows = Worktree.objects.filter(pk=_row_of(found).pk)
-        reason = f"{REASON}{presentable.value(found.why, longest=500)}"
+        reason = survey.reason(found.why)
         # One that is held stays its holder's, who may have moved it, and is told of.
         if not rows.filter(held_by__isnull=True).update(
             state=state, state_reason=reason
@@ -149,7 +149,7 @@ class _Mending:
         admin = _admin_of(found)
         seal.check(self._workspace, self._repository)
         prefix = f"acw/rescued-{_NO_NAME.sub('-', admin.name)[:40]}"
-        made = checkouts.rescue(self._repository, admin, prefix=prefix, stop=self._stop)
+        made = rescuing.rescue(self._repository, admin, prefix=prefix, stop=self._stop)
         kept_staged = staged.keep(
             self._repository, admin, prefix=prefix, stop=self._stop
         )
@@ -158,7 +158,8 @@ class _Mending:
         kept = (
             f" Its commits have the branches {', '.join(branches)}." if branches else ""
         )
-        said = f"what git kept of it is in {moved} now.{kept}"
+        where = presentable.value(str(moved), longest=500)
+        said = f"what git kept of it is in {where} now.{kept}"
         self._record(LedgerEntry.Action.QUARANTINED, found, said=said)
         return said
 

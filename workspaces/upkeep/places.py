@@ -16,6 +16,9 @@ from workspaces.repository import Repository
 
 log = logging.getLogger(__name__)
 
+_OF_THE_DISK = {"lost+found"}
+"""What a file system has at its top, which ``workspaces/`` may be."""
+
 GONE = "its clone is gone from the disk"
 """Of a workspace that was well, and will be when its directory is back."""
 
@@ -42,7 +45,7 @@ def places_of(
 ) -> list[Place]:
     """Those of the host, or the one of this ``name``; not those that are still being cloned.
 
-    Nor those whose row names another path, or leads through a link: why not comes to ``refused``.
+    Nor those whose row names another path, or leads through a link or to where nothing can be looked at: why not comes to ``refused``.
     """
     rows = Workspace.objects.on_host(host).exclude(state=Workspace.State.CLONING)
     workspaces = list(rows.select_related("owner").order_by("pk"))
@@ -53,15 +56,18 @@ def places_of(
     for workspace in workspaces:
         try:
             repository = Repository(paths.own_directory(workspace))
-        except OutsideDataDirectory as error:
+            is_there = repository.path.is_dir()
+        except (OutsideDataDirectory, OSError) as error:
+            said = str(error)
+            if isinstance(error, OSError):
+                said = f"{workspace.name}: {presentable.disk_error(error)}"
             log.error(
                 LogEvent.WORKSPACE_CLONE_MISSING,
-                extra={"workspace": workspace.name, "error": str(error)},
+                extra={"workspace": workspace.name, "error": said},
             )
             if refused is not None:
-                refused.append(str(error))
+                refused.append(said)
             continue
-        is_there = repository.path.is_dir()
         found.append(
             Place(
                 workspace=workspace,
@@ -98,7 +104,8 @@ def unknown_directories() -> list[str]:
         if name not in known
         # What is being added or removed begins with a dot, or is marked.
         and not name.startswith(".")
-        and not paths.disposable_mark(directory / name).exists()
+        and name not in _OF_THE_DISK
+        and not os.path.lexists(paths.disposable_mark(directory / name))
     ]
 
 

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
-from django.template.defaultfilters import filesizeformat
 
 from notify.dispatch import Event, dispatch
 from notify.links import admin_page
@@ -19,6 +18,7 @@ from workspaces.exceptions import OutsideDataDirectory, QuotaExceeded
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Stop
 from workspaces.upkeep import sizes
+from workspaces.upkeep.sizes import in_words
 
 _NAMED = 5
 _LOOK = dt.timedelta(seconds=10)
@@ -124,8 +124,3 @@ def _event(workspace: Workspace, limit: int, largest: list[_Large]) -> Event:
             ],
         },
     )
-
-
-def in_words(size: int) -> str:
-    """A number of bytes for people, such as ``1.4 GB``."""
-    return filesizeformat(size).replace("\N{NO-BREAK SPACE}", " ")

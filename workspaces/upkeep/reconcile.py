@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
+from jobs.connection import is_away
+from jobs.outcomes import describe
 from workspaces import hosts
 from workspaces.events import LogEvent
 from workspaces.exceptions import GitStopped, RepositoryBusy, WorkspacesError
 from workspaces.holding import expiry
 from workspaces.models import Worktree
+from workspaces.plumbing import presentable
 from workspaces.repository import Stop
 from workspaces.upkeep import breaker, mending, quota, sizes
 from workspaces.upkeep.places import (
@@ -28,7 +31,7 @@ from workspaces.upkeep.places import (
     unknown_directories,
     worktrees_of,
 )
-from workspaces.upkeep.survey import ALARMING, Action, Found, survey
+from workspaces.upkeep.survey import Action, Found, survey
 from workspaces.upkeep.telling import Line, tell
 
 log = logging.getLogger(__name__)
@@ -86,7 +89,7 @@ def reconcile(
         reason = f"no workspace lies where it has to: {report.failed[0]}"
     lines = _look(places, report, stop=stop)
     if not force:
-        reason = reason or breaker.too_many(_count(places, lines))
+        reason = reason or breaker.too_many(_count(host, places, lines))
     if reason or dry_run:
         report.stopped, report.lines = reason, lines
         if reason and not dry_run:
@@ -133,14 +136,16 @@ def _look(places: Iterable[Place], report: Report, *, stop: Stop | None) -> list
             continue
         try:
             found = _to_do(survey(place.repository, place.rows))
-            if any(each.action in ALARMING for each in found):
+            if any(each.is_alarming for each in found):
                 # What is moving at this moment looks like that as well.
                 with place.repository.locked(wait=_NO_WAIT, stop=stop):
                     found = _to_do(survey(place.repository, _fresh(place)))
         except RepositoryBusy:
             report.busy.append(place.workspace.name)
-        except (WorkspacesError, OSError) as error:
-            report.failed.append(f"{place.workspace.name}: {_in_words(error)}")
+        except GitStopped:
+            raise
+        except Exception as error:
+            report.failed.append(f"{place.workspace.name}: {_failed(place, error)}")
         else:
             lines += [_line(place, each) for each in found]
     return lines
@@ -170,13 +175,16 @@ def _fresh(place: Place) -> list[Worktree]:
     return worktrees_of([place.workspace]).get(place.workspace.pk, [])
 
 
-def _count(places: list[Place], lines: list[Line]) -> breaker.Count:
+def _count(host: str, places: list[Place], lines: list[Line]) -> breaker.Count:
     gone = [len(place.rows) + 1 for place in places if place.is_gone]
-    actions = [line.found.action for line in lines]
+    alarming = [line.found for line in lines if line.found.is_alarming]
+    known = sum(found.worktree is not None for found in alarming)
+    # All of the host's, also where only one workspace is looked at.
+    worktrees = Worktree.objects.filter(workspace__host=host).count()
     return breaker.Count(
-        worktrees=sum(len(place.rows) for place in places) + len(gone),
-        missing=sum(gone) + sum(a in (Action.MISS, Action.QUARANTINE) for a in actions),
-        unknown=sum(a in (Action.PUT_ASIDE, Action.UNREGISTER) for a in actions),
+        worktrees=worktrees + len(gone),
+        missing=sum(gone) + known,
+        unknown=len(alarming) - known,
     )
 
 
@@ -196,8 +204,8 @@ def _mend(
         report.busy.append(place.workspace.name)
     except GitStopped:
         raise
-    except (WorkspacesError, OSError) as error:
-        report.failed.append(f"{place.workspace.name}: {_in_words(error)}")
+    except Exception as error:
+        report.failed.append(f"{place.workspace.name}: {_failed(place, error)}")
     finally:
         # Also what was done before a worker stops.
         tell(place, mended)
@@ -205,7 +213,7 @@ def _mend(
 
 
 def _alarming(found: Iterable[Found]) -> int:
-    return sum(each.action in ALARMING for each in found)
+    return sum(each.is_alarming for each in found)
 
 
 def _mend_one(place: Place, found: Found, *, stop: Stop | None) -> Line:
@@ -213,17 +221,8 @@ def _mend_one(place: Place, found: Found, *, stop: Stop | None) -> Line:
         said = mending.mend(place.repository, place.workspace, found, stop=stop)
     except GitStopped:
         raise
-    except (WorkspacesError, OSError) as error:
-        reason = _in_words(error)
-        log.warning(
-            LogEvent.WORKTREE_MEND_FAILED,
-            extra={
-                "workspace": place.workspace.name,
-                "directory": found.name,
-                "cell": found.cell,
-                "error": reason,
-            },
-        )
+    except Exception as error:
+        reason = _failed(place, error, directory=found.name, cell=found.cell)
         return _line(place, found, error=reason)
     return _line(place, found, said=said)
 
@@ -232,7 +231,22 @@ def _line(place: Place, found: Found, *, said: str = "", error: str = "") -> Lin
     return Line(workspace=place.workspace.name, found=found, said=said, error=error)
 
 
-def _in_words(error: Exception) -> str:
+def _failed(place: Place, error: Exception, **facts: str) -> str:
+    """Log what kept one from being looked at or mended, and return it in words: no other is to wait for it, whatever it is.
+
+    Raised again where the database is away, which keeps all.
+    """
+    if is_away(error):
+        raise error
     if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    return str(error)
+        reason = presentable.disk_error(error)
+    elif isinstance(error, WorkspacesError):
+        reason = str(error)
+    else:
+        reason = describe(error)
+    log.warning(
+        LogEvent.WORKTREE_MEND_FAILED,
+        extra={"workspace": place.workspace.name, **facts, "error": reason},
+        exc_info=None if isinstance(error, WorkspacesError | OSError) else error,
+    )
+    return reason

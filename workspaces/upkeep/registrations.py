@@ -155,7 +155,7 @@ def rebuild(
         repository.run(["read-tree", output, commit], stop=stop)
     parent = _parent(repository)
     parent.mkdir(exist_ok=True)
-    admin = _free(parent, path.name)
+    admin = free(parent, path.name)
     os.rename(unfinished, admin)
     relink(path, admin)
     return admin
@@ -191,7 +191,8 @@ def _head_for(
     return (start, start) if start is not None else (f"ref: {name}", None)
 
 
-def _free(parent: Path, name: str) -> Path:
+def free(parent: Path, name: str) -> Path:
+    """A path in ``parent`` at which nothing is: ``name``, or that with a number, as git names registrations too."""
     candidate, number = parent / name, 0
     while os.path.lexists(candidate):
         number += 1

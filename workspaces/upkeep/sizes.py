@@ -15,6 +15,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import F, Q, Sum
 from django.db.models.functions import Now
+from django.template.defaultfilters import filesizeformat
 
 from workspaces import paths
 from workspaces.exceptions import OutsideDataDirectory
@@ -41,7 +42,10 @@ _BLOCK = 512  # of st_blocks, whatever the file system's own is
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """``recreatable``: the part below names that tools make again; not ``is_whole``: there is more than was counted."""
+    """``recreatable``: the part below names that tools make again; not ``is_whole``: it was not counted to its end.
+
+    What cannot be read is no part of it, however often it is counted.
+    """
 
     size_bytes: int
     recreatable_bytes: int
@@ -81,7 +85,7 @@ class _Walk:
     def through(self, top: str) -> None:
         try:
             self._count(os.lstat(top), is_recreatable=False)
-        except FileNotFoundError:
+        except OSError:
             return
         waiting = [(top, False)]
         while waiting:
@@ -91,10 +95,8 @@ class _Walk:
             directory, is_recreatable = waiting.pop()
             try:
                 waiting += self._in(directory, is_recreatable=is_recreatable)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # removed meanwhile
             except OSError:
-                self.is_whole = False
+                continue  # removed meanwhile, or not to be read
             except _OutOfTime:
                 self.is_whole = False
                 return
@@ -215,8 +217,14 @@ def sample_clone(workspace: Workspace, *, stop: Stop | None = None) -> None:
     except OutsideDataDirectory:
         return
     size = measure(directory, without=[directory / "worktrees"], stop=stop)
+    bundles = measure(paths.bundle_path(workspace.name, 0).parent, stop=stop)
     if stop is not None and stop():
         return
+    size = Size(
+        size_bytes=size.size_bytes + bundles.size_bytes,
+        recreatable_bytes=size.recreatable_bytes,
+        is_whole=size.is_whole and bundles.is_whole,
+    )
     Workspace.objects.filter(pk=workspace.pk).update(
         clone_bytes=_at_least(size, workspace.clone_bytes), sized_at=Now()
     )
@@ -233,3 +241,8 @@ def add_up(workspace_id: int) -> None:
     workspaces = Workspace.objects.filter(pk=workspace_id)
     workspaces.exclude(clone_bytes=None).update(size_bytes=F("clone_bytes") + worktrees)
     workspaces.filter(clone_bytes=None).update(size_bytes=worktrees)
+
+
+def in_words(size: int) -> str:
+    """A number of bytes for people, such as ``1.4 GB``."""
+    return filesizeformat(size).replace("\N{NO-BREAK SPACE}", " ")

@@ -78,6 +78,11 @@ REASON = "reconciliation: "
 """How the reason of a quarantine begins that ends by itself."""
 
 
+def reason(why: str) -> str:
+    """What its row says of a worktree that is taken out of use, or whose holder is told."""
+    return f"{REASON}{presentable.value(why, longest=500)}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     """One worktree, or what looks like one; ``why`` is for people."""
@@ -88,6 +93,12 @@ class Found:
     worktree: Worktree | None = None
     registration: Registration | None = None
     why: str = ""
+
+    @property
+    def is_alarming(self) -> bool:
+        """Whether many like it stop the pass. What was put aside is people's to delete, all at once."""
+        deleted = self.cell is Cell.GIT and self.path.parent.name == paths.STRAY
+        return self.action in ALARMING and not deleted
 
     @property
     def name(self) -> str:
@@ -158,11 +169,14 @@ class _Survey:
             return self._odd(row, registration, str(error))
         try:
             mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                return self._there(row, registration)
         except (FileNotFoundError, NotADirectoryError):
             return self._gone(row, registration)
-        if not stat.S_ISDIR(mode):
-            return self._odd(row, registration, "it is no directory")
-        return self._there(row, registration)
+        except OSError as error:
+            said = presentable.disk_error(error)
+            return self._odd(row, registration, f"it cannot be looked at: {said}")
+        return self._odd(row, registration, "it is no directory")
 
     def _gone(self, row: Worktree, registration: Registration | None) -> Found:
         known = row.state == Worktree.State.MISSING or (
@@ -212,8 +226,8 @@ class _Survey:
         )
 
     def _odd(self, row: Worktree, registration: Registration | None, why: str) -> Found:
-        known = row.state == Worktree.State.QUARANTINED or row.state_reason == (
-            REASON + why
+        known = row.state == Worktree.State.QUARANTINED or row.state_reason == reason(
+            why
         )
         return Found(
             cell=_cell(True, registration),

@@ -14,7 +14,7 @@ from jobs.models import RunnerState
 from jobs.outcomes import describe
 from jobs.registry import Runner
 from jobs.stats import RunnerStatus
-from jobs.tables import print_json, print_table
+from jobs.tables import print_json, print_table, printable
 
 
 class Command(OperatorCommand):
@@ -74,7 +74,7 @@ class Command(OperatorCommand):
                 returncode=2,
             )
         for line in runner_actions.foretell(runner):
-            self.stdout.write(line)
+            self.stdout.write(printable(line))
 
 
 _HEADERS = ("NAME", "ENABLED", "EVERY", "NEXT", "LAST", "OUTCOME", "TOOK", "SUMMARY")

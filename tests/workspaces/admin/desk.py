@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.contrib.auth.models import Permission, User
-from django.db import models
+from django.db import connection, models
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+
+from workspaces.models import Attachment
 
 
 def staff(client: Client, *permissions: str) -> Client:
@@ -47,3 +50,15 @@ def shown(client: Client, page: str, row: models.Model | None = None) -> str:
     response = client.get(url)
     assert response.status_code == 200
     return response.content.decode()
+
+
+def download_url(attachment: Attachment) -> str:
+    """Where its bytes are had from."""
+    return reverse("admin:workspaces_attachment_download", args=[attachment.pk])
+
+
+def queries(client: Client, page: str) -> int:
+    """How many queries the list ``page`` takes."""
+    with CaptureQueriesContext(connection) as captured:
+        shown(client, page)
+    return len(captured)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from notify.models import AuditEntry
-from tests.workspaces.admin.desk import act, shown, staff
+from tests.workspaces.admin.desk import act, download_url, shown, staff
 from tests.workspaces.factories import ConversationFactory
 from workspaces import attachments
 from workspaces.models import Attachment, Conversation
@@ -23,18 +23,6 @@ pytestmark = pytest.mark.django_db
 
 CONVERSATIONS = "admin:workspaces_conversation"
 ATTACHMENTS = "admin:workspaces_attachment"
-HTML = b"<script>alert(1)</script>"
-
-
-@pytest.fixture
-def attachment() -> Attachment:
-    return attachments.attach(
-        ConversationFactory(), name="ä <b>.html", content=HTML, content_type="text/html"
-    )
-
-
-def download_url(attachment: Attachment) -> str:
-    return reverse("admin:workspaces_attachment_download", args=[attachment.pk])
 
 
 def test_a_file_is_uploaded(admin_client: Client):
@@ -94,9 +82,9 @@ def test_a_download_is_saved_and_never_shown(
     admin_client: Client, attachment: Attachment
 ):
     response = admin_client.get(download_url(attachment))
-    assert response.getvalue() == HTML
+    assert response.getvalue() == b"<script>alert(1)</script>"
     assert response["Content-Type"] == "application/octet-stream"
-    assert response["Content-Disposition"].startswith("attachment; filename*=utf-8''")
+    assert response["Content-Disposition"].startswith("attachment; ")
 
 
 def test_what_is_too_large_is_said_in_the_form(
@@ -129,6 +117,17 @@ def test_a_storage_that_is_down_is_said_at_the_upload_and_nothing_is_kept(
     assert error.endswith("could not store it: ConnectionError")
     assert not Attachment.objects.exists()
     assert not LogEntry.objects.exists()
+
+
+def test_a_long_title_leaves_the_other_columns_their_room(
+    admin_client: Client, attachment: Attachment
+):
+    title = "t" * 200
+    Conversation.objects.update(title=title)
+    page = shown(admin_client, ATTACHMENTS)
+    assert f'<span class="clamped" title="{title}">' in page
+    Attachment.objects.update(conversation=None, orphaned_at=Now())
+    assert 'class="field-conversation_cell">-<' in shown(admin_client, ATTACHMENTS)
 
 
 def test_missing_bytes_are_shown(admin_client: Client, attachment: Attachment):

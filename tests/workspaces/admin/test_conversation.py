@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from notify.models import AuditEntry
-from tests.workspaces.admin.desk import act, staff
+from tests.workspaces.admin.desk import act, download_url, staff
 from tests.workspaces.factories import ConversationFactory
 from workspaces import attachments
 from workspaces.admin.conversation import ConversationAdmin
@@ -17,18 +17,6 @@ pytestmark = pytest.mark.django_db
 
 CONVERSATIONS = "admin:workspaces_conversation"
 ATTACHMENTS = "admin:workspaces_attachment"
-HTML = b"<script>alert(1)</script>"
-
-
-@pytest.fixture
-def attachment() -> Attachment:
-    return attachments.attach(
-        ConversationFactory(), name="ä <b>.html", content=HTML, content_type="text/html"
-    )
-
-
-def download_url(attachment: Attachment) -> str:
-    return reverse("admin:workspaces_attachment_download", args=[attachment.pk])
 
 
 def test_conversations_are_listed_with_what_they_have(

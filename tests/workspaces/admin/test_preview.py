@@ -29,7 +29,9 @@ def test_it_says_that_there_is_nothing(worktree: Worktree):
 
 def test_another_hosts_files_are_not_looked_for(worktree: Worktree, settings: Settings):
     settings.ACW_HOST = "elsewhere"
-    assert preview.of(worktree).startswith("Its files are on host test-host")
+    shown = preview.of(worktree)
+    assert shown.startswith("Its files are on host test-host")
+    assert f"look there, with `manage.py worktree show {worktree.pk}`" in shown
 
 
 def test_a_directory_that_is_not_there_is_said_to_be_gone():
@@ -45,4 +47,6 @@ def test_a_page_does_not_wait_for_long(
     worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(preview, "PATIENCE", dt.timedelta(seconds=-1))
-    assert "too much in it" in preview.of(worktree)
+    shown = preview.of(worktree)
+    assert "too much in it" in shown
+    assert f"`manage.py worktree show {worktree.pk}`" in shown

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
+import re
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from jobs.models import Job
 from notify.models import AuditEntry
-from tests.workspaces.admin.desk import act, press, shown, staff
-from tests.workspaces.factories import UserFactory, WorkspaceFactory, WorktreeFactory
+from tests.workspaces.admin.desk import act, press, queries, shown, staff
+from tests.workspaces.factories import (
+    LedgerEntryFactory,
+    UserFactory,
+    WorkspaceFactory,
+    WorktreeFactory,
+)
 from workspaces.admin.workspaces import WorkspaceAdmin
 from workspaces.models import Workspace
 
@@ -89,6 +94,17 @@ def test_the_page_says_when_it_is_fetched_next_and_why_then(admin_client: Client
     assert "the remote refuses this host&#x27;s keys" in page
     assert "auth, 3 times in a row" in page
     assert "denied &lt;b&gt;\N{REPLACEMENT CHARACTER}" in page
+
+
+def test_the_page_leads_to_the_ledger_of_its_name_and_no_other(admin_client: Client):
+    workspace = WorkspaceFactory(name="7")
+    LedgerEntryFactory(workspace="7", branch="acw/own")
+    LedgerEntryFactory(workspace="other", worktree_id=7, branch="acw/others")
+    page = shown(admin_client, PAGE, workspace)
+    (link,) = re.findall(r'href="([^"]*/ledgerentry/\?[^"]*)"', page)
+    listed = admin_client.get(html.unescape(link)).content.decode()
+    assert "acw/own" in listed
+    assert "acw/others" not in listed
 
 
 def test_a_credential_in_a_remote_is_never_shown(admin_client: Client):
@@ -180,14 +196,9 @@ def test_no_button_is_pressed_by_following_a_link(admin_client: Client):
 
 
 def test_the_list_takes_as_many_queries_for_many_rows(admin_client: Client):
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            shown(admin_client, PAGE)
-        return len(captured)
-
     WorktreeFactory(workspace__owner=UserFactory())
-    one = queries()
+    one = queries(admin_client, PAGE)
     for _ in range(5):
         WorktreeFactory.create_batch(2, workspace=WorkspaceFactory(owner=UserFactory()))
     Workspace.objects.update(last_fetched_at=Now())
-    assert queries() == one
+    assert queries(admin_client, PAGE) == one

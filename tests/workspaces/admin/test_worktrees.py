@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
+import re
 
 import pytest
 from django.db import connection
@@ -10,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from tests.workspaces.admin.desk import shown
+from jobs.enqueue import enqueue
+from tests.workspaces.admin.desk import queries, shown
 from tests.workspaces.factories import (
     ArchiveFactory,
     WorkspaceFactory,
@@ -31,6 +34,8 @@ def test_the_list_shows_who_has_them_and_when_they_are_pruned(admin_client: Clie
     WorktreeFactory(last_used_at=timezone.now() - 31 * DAY)
     WorktreeFactory(pinned=True)
     WorktreeFactory(state=Worktree.State.QUARANTINED)
+    WorktreeFactory(state=Worktree.State.RESTORING)
+    WorktreeFactory(state=Worktree.State.PRUNING)
     page = shown(admin_client, PAGE)
     for word in (
         ">agent<",
@@ -42,8 +47,19 @@ def test_the_list_shows_who_has_them_and_when_they_are_pruned(admin_client: Clie
         "never: pinned",
         "quarantined",
         "not while quarantined",
+        "not while restoring",
+        "at this moment",
     ):
         assert word in page, word
+
+
+def test_a_branch_that_the_remote_has_removed_is_marked(admin_client: Client):
+    worktree = WorktreeFactory(
+        upstream_gone_at=dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.UTC)
+    )
+    page = shown(admin_client, PAGE, worktree)
+    assert "Branch removed from the remote" in page
+    assert "2026-01-02 03:04 UTC" in page
 
 
 def test_an_empty_list_is_a_page_too(admin_client: Client):
@@ -100,13 +116,41 @@ def test_the_page_says_until_when_it_is_held(admin_client: Client):
     assert "until it is released" in shown(admin_client, PAGE, worktree)
 
 
-def test_the_page_leads_to_its_archives_and_its_ledger(admin_client: Client):
+def test_one_that_was_warned_of_or_cannot_be_pruned_says_so_in_the_list(
+    admin_client: Client,
+):
+    worktree = WorktreeFactory(prune_warning_at=timezone.now())
+    assert ">warned<" in shown(admin_client, PAGE)
+    Worktree.objects.update(prune_blocked_at=timezone.now())
+    assert ">blocked<" in shown(admin_client, PAGE)
+    Worktree.objects.update(held_by="agent", held_since=timezone.now())
+    assert ">held<" in shown(admin_client, PAGE, worktree)
+
+
+def test_the_page_leads_to_what_there_is_of_it_and_of_nothing_else(
+    admin_client: Client,
+):
     worktree = WorktreeFactory()
-    ArchiveFactory(workspace=worktree.workspace, worktree_id=worktree.pk)
+    key = worktree.pk
+    # What a search for the number would find.
+    ArchiveFactory(pk=key, branch="acw/others", workspace=worktree.workspace)
+    enqueue("workspace.fetch", {"workspace_id": key}, ref_id=str(key))
     page = shown(admin_client, PAGE, worktree)
-    assert f"worktreearchive/?q={worktree.pk}" in page
-    assert "1 archive<" in page
-    assert f"ledgerentry/?q={worktree.pk}" in page
+    assert ">0 archives</a>" in page
+    links = re.findall(r'href="(/admin/[^"]+/\?[^"]+)">', page)
+    pages = {
+        link: admin_client.get(html.unescape(link)).content.decode()
+        for link in links
+        if "workspacehost" not in link
+    }
+    assert len(pages) == 5
+    for link, listed in pages.items():
+        assert 'id="result_list"' not in listed, link
+
+    own = ArchiveFactory(workspace=worktree.workspace, worktree_id=key)
+    assert ">1 archive</a>" in shown(admin_client, PAGE, worktree)
+    (link,) = (link for link in links if "worktreearchive" in link)
+    assert own.branch in admin_client.get(link).content.decode()
 
 
 def test_a_worktree_is_only_looked_at(admin_client: Client):
@@ -119,15 +163,10 @@ def test_a_worktree_is_only_looked_at(admin_client: Client):
 
 
 def test_the_list_takes_as_many_queries_for_many_rows(admin_client: Client):
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            shown(admin_client, PAGE)
-        return len(captured)
-
     WorktreeFactory()
-    one = queries()
+    one = queries(admin_client, PAGE)
     WorktreeFactory.create_batch(10, prune_warning_at=Now())
-    assert queries() == one
+    assert queries(admin_client, PAGE) == one
 
 
 def test_ten_thousand_worktrees_are_paged_and_not_all_read(admin_client: Client):

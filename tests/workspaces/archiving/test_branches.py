@@ -80,6 +80,46 @@ def test_a_branch_that_another_worktree_comes_back_to_is_left_alone(
     assert "another worktree has the branch" in placed.note
 
 
+def test_the_branch_that_a_rebase_comes_back_to_is_made_again_where_it_is_gone(
+    repository: Repository, archive: WorktreeArchive, head: Head
+):
+    git("branch", "--delete", "--force", "acw/work", cwd=repository.path)
+    detached = Head("", head.commit)
+    placed = branches.place(repository, archive, detached, back=head)
+    assert (placed.head, placed.note) == (f"{head.commit}\n", "")
+    assert repository.local_branch("acw/work") == head.commit
+
+
+@pytest.mark.parametrize("how", ["moved", "elsewhere"])
+def test_the_branch_that_a_rebase_comes_back_to_is_left_alone_where_it_has_gone_on(
+    repository: Repository, archive: WorktreeArchive, head: Head, how: str
+):
+    if how == "moved":
+        tree = f"{head.commit}^{{tree}}"
+        moved = git("commit-tree", "-m", "on", tree, cwd=repository.path)
+        git("update-ref", head.branch, moved, cwd=repository.path)
+    else:
+        (repository.path / "worktrees" / "other").mkdir(parents=True)
+        (repository.path / "worktrees" / "other" / "HEAD").write_text(f"ref: {BRANCH}")
+    before = repository.local_branch("acw/work")
+    placed = branches.place(repository, archive, Head("", head.commit), back=head)
+    assert placed.head == f"{head.commit}\n"
+    assert "what is in progress comes back to it" in placed.note
+    assert repository.local_branch("acw/work") == before
+
+
+def test_a_registration_that_is_broken_keeps_no_other_worktree_from_its_branch(
+    repository: Repository, archive: WorktreeArchive, head: Head
+):
+    other = repository.path / "worktrees" / "other"
+    (other / "BISECT_START").mkdir(parents=True)
+    (other / "HEAD").symlink_to("refs/heads/another")
+    assert branches.place(repository, archive, head).head == f"ref: {BRANCH}\n"
+    (other / "HEAD").unlink()
+    (other / "HEAD").symlink_to(BRANCH)
+    assert "another worktree has" in branches.place(repository, archive, head).note
+
+
 def test_a_branch_that_another_row_has_is_left_to_it(
     repository: Repository, archive: WorktreeArchive, head: Head, workspace: Workspace
 ):

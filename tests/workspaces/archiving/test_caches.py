@@ -41,6 +41,17 @@ def test_only_caches_that_git_ignores_as_a_whole_are_left_out(
     assert left_out(repository, path) == {b"node_modules", b"target", b"module.pyc"}
 
 
+def test_a_cache_with_a_bare_repository_is_none(
+    repository: Repository, worktree: Worktree
+):
+    path = Path(worktree.path)
+    (path / ".gitignore").write_text("build\ndist\ntarget\n")
+    git("init", "--quiet", "--bare", str(path / "build" / "backup.git"))
+    git("init", "--quiet", "--bare", str(path / "dist"))
+    (path / "target" / "refs").mkdir(parents=True)
+    assert left_out(repository, path) == {b"target"}
+
+
 def test_a_list_of_what_to_ignore_that_is_a_pipe_is_not_waited_for(
     repository: Repository, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ):

@@ -67,7 +67,9 @@ def test_who_asks_for_a_worktree_that_was_pruned_is_told_how_it_comes_back():
     make(workspace, 1)
     make(workspace, 2, state=State.EXPIRED)
     assert "`worktree restore 1` brings it back" in str(lookup.unknown(1))
-    assert str(lookup.unknown(2)) == "there is no worktree 2"
+    assert str(lookup.unknown(2)) == (
+        "there is no worktree 2; `worktree list` shows those there are"
+    )
     for refused in (
         lambda: holds.heartbeat(1, fencing_no=1),
         lambda: keeping.pin(1, actor="ada"),

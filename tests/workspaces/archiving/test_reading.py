@@ -29,6 +29,14 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path):
         top.read(b"pipe", most=10)
 
 
+def test_a_directory_in_the_place_of_a_file_is_told_like_any_other_change(
+    tmp_path: Path,
+):
+    (tmp_path / "file").mkdir()
+    with Top(tmp_path) as top, pytest.raises(NotArchivable, match="was changed"):
+        top.read(b"file", most=10)
+
+
 def test_a_change_while_it_is_read_is_noticed(tmp_path: Path):
     (tmp_path / "file").write_text("first")
     with (

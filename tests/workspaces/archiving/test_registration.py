@@ -7,7 +7,6 @@ import pytest
 
 from tests.workspaces.archiving import zoo
 from tests.workspaces.remote import commit, git
-from workspaces import worktrees
 from workspaces.archiving import registration
 from workspaces.archiving.reading import Top
 from workspaces.archiving.registration import Head
@@ -16,18 +15,6 @@ from workspaces.models import Worktree
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def path(worktree: Worktree) -> Path:
-    return Path(worktree.path)
-
-
-@pytest.fixture
-def admin(repository: Repository, path: Path) -> Path:
-    found = worktrees.registration(repository, path)
-    assert found is not None
-    return found
 
 
 def head(repository: Repository, admin: Path) -> Head:
@@ -54,6 +41,39 @@ def test_a_head_that_says_nothing_is_refused(
     (admin / "HEAD").write_text(text)
     with pytest.raises(NotArchivable, match="neither a branch nor a commit"):
         head(repository, admin)
+
+
+@pytest.mark.parametrize("text", ["1" * 40, "nonsense", ""])
+def test_a_branch_whose_commit_cannot_be_read_is_no_branch_without_one(
+    repository: Repository, admin: Path, text: str
+):
+    (repository.path / "refs" / "heads" / "acw" / "work").write_text(f"{text}\n")
+    with pytest.raises(NotArchivable, match=r"its branch acw/work names (1{40}|not)"):
+        head(repository, admin)
+
+
+@pytest.mark.parametrize(
+    ("note", "text", "found"),
+    [
+        ("rebase-merge/head-name", "refs/heads/acw/work\n", True),
+        ("rebase-apply/head-name", "refs/heads/acw/work\n", True),
+        ("BISECT_START", "acw/work\n", True),
+        ("rebase-merge/head-name", "detached HEAD\n", False),
+        ("BISECT_START", "1" * 40, False),
+        ("BISECT_START", "acw/work..origin/main", False),
+        ("BISECT_START", "", False),
+    ],
+)
+def test_what_is_in_progress_notes_the_branch_that_it_comes_back_to(
+    repository: Repository, admin: Path, note: str, text: str, found: bool
+):
+    (admin / note).parent.mkdir(exist_ok=True)
+    (admin / note).write_text(text)
+    at = repository.local_branch("acw/work")
+    assert at is not None
+    with Top(admin) as top:
+        back = registration.comes_back_to(repository, top, registration.read(top))
+    assert back == (Head("refs/heads/acw/work", at) if found else Head("", ""))
 
 
 def test_a_head_that_is_a_pipe_is_not_waited_for(repository: Repository, admin: Path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,34 @@ def test_a_branch_that_is_gone_is_made_again(
     restored = restore(gone)
     assert (restored.branch, restored.state_reason) == ("acw/work", "")
     assert git("log", "-1", "--format=%s acw/work", "acw/work", cwd=repository.path)
+
+
+def test_a_rebase_in_progress_can_be_ended_after_its_branch_and_stashes_are_gone(
+    repository: Repository, worktree: Worktree
+):
+    path = Path(worktree.path)
+    theirs = commit(path, "both", "theirs\n")
+    git("reset", "--quiet", "--hard", "HEAD~1", cwd=path)
+    tip = commit(path, "both", "ours\n")
+    (path / "README").write_text("stashed\n")
+    git("stash", "--quiet", cwd=path)
+    stash = git("rev-parse", "refs/stash", cwd=path)
+    with pytest.raises(subprocess.CalledProcessError):
+        git("rebase", theirs, cwd=path)
+    zoo.archive(repository, worktree)
+    zoo.remove(repository, worktree)
+    git("update-ref", "-d", "refs/stash", cwd=repository.path)
+    zoo.clean_out(repository)
+
+    restored = restoring.restore(worktree.pk, actor="somebody")
+    assert (restored.branch, restored.state_reason) == ("acw/work", "")
+    assert git("cat-file", "-t", stash, cwd=path) == "commit"
+    assert repository.local_branch("acw/work") == tip
+    (path / "both").write_text("resolved\n")
+    git("add", "both", cwd=path)
+    git("-c", "core.editor=true", "rebase", "--continue", cwd=path)
+    assert git("branch", "--show-current", cwd=path) == "acw/work"
+    assert git("rev-parse", "HEAD^", cwd=path) == theirs
 
 
 def test_what_stands_in_its_place_is_put_aside(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,31 @@ def test_parents_are_heads_commit_and_those_that_no_other_leads_to(
         assert found.objects == {tree: "tree"}
         assert found.tags == (tag,)
         assert roots.of(ours, set(), head="", has_index=False).parents == ()
+
+
+def test_all_tags_are_followed_at_once_and_those_of_no_commit_lead_to_none(
+    repository: Repository, worktree: Worktree, started: list[Sequence[str]]
+):
+    """A ``git fetch --tags`` there names every tag of the remote, of which there may be thousands."""
+    path = Path(worktree.path)
+    commits = [commit(path, str(n)) for n in range(4)]
+
+    def tag(name: str, target: str) -> str:
+        git("tag", "--annotate", "--message", "x", name, target, cwd=path)
+        return git("rev-parse", f"refs/tags/{name}", cwd=path)
+
+    def processes(named: set[str]) -> int:
+        with store.opened(repository) as ours:
+            started.clear()
+            found = roots.of(ours, named, head="", has_index=False)
+        assert set(found.tags) == named
+        assert found.parents == (commits[-1],)
+        return len(started)
+
+    tags = {tag(str(n), target) for n, target in enumerate(commits)}
+    tags |= {tag("of-a-tag", "refs/tags/0"), tag("of-a-tree", "HEAD^{tree}")}
+    last = {git("rev-parse", "refs/tags/3", cwd=path)}
+    assert processes(tags) == processes(last)
 
 
 def test_logs_without_end_are_refused(

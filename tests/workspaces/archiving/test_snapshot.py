@@ -305,7 +305,9 @@ def test_without_anything_there_is_nothing_to_archive(
         take(repository, worktree)
 
 
-@pytest.mark.parametrize("what", ["repository", "pipe index", "broken index", "HEAD"])
+@pytest.mark.parametrize(
+    "what", ["repository", "pipe index", "broken index", "HEAD", "no HEAD"]
+)
 def test_what_cannot_be_understood_is_no_archive(
     repository: Repository, worktree: Worktree, path: Path, what: str
 ):
@@ -316,6 +318,9 @@ def test_what_cannot_be_understood_is_no_archive(
         (path / ".git").mkdir()
     elif what == "HEAD":
         (admin / "HEAD").write_text("ref: ../../../etc/passwd\n")
+    elif what == "no HEAD":
+        (admin / "HEAD").unlink()
+        (admin / "HEAD").mkdir()
     else:
         (admin / "index").unlink()
         if what == "pipe index":

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.workspaces.archiving import zoo
+from tests.workspaces.depths import dug
 from workspaces.archiving import bundles, composing, restoring, unpacking
 from workspaces.models import Worktree
 from workspaces.repository import Repository
@@ -52,15 +53,9 @@ def test_what_git_refuses_to_check_out_and_what_lies_too_deep_for_a_path_comes_b
     (path / "below").mkdir()
     (path / "below" / ".GitModules").symlink_to("elsewhere")
     # The longest that a whole path can name here is longer than where it is made again can.
-    above, name = os.open(path, os.O_RDONLY), "d" * 200
-    for _ in range(20):
-        os.mkdir(name, dir_fd=above)
-        below = os.open(name, os.O_RDONLY, dir_fd=above)
-        os.close(above)
-        above = below
-    os.mkfifo("pipe", 0o640, dir_fd=above)
-    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=above))
-    os.close(above)
+    with dug(path, 20) as deepest:
+        os.mkfifo("pipe", 0o640, dir_fd=deepest)
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=deepest))
     before = zoo.listed(path)
     zoo.archive(repository, worktree)
     zoo.remove(repository, worktree)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def test_one_is_fetched_in_the_foreground(workspace: Workspace, remote: Remote):
     remote.push("new")
-    assert run("fetch", "demo") == "demo: fetched, 1 branches changed\n"
+    assert run("fetch", "demo") == "demo: fetched, 1 branch changed\n"
     assert AuditEntry.objects.get().action == "workspace.fetch"
 
 

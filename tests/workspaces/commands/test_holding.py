@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 import json
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from notify.models import AuditEntry
+from tests.workspaces.commands.calling import worktree as run
 from tests.workspaces.factories import WorkspaceFactory, WorktreeFactory
 from workspaces import prune
 from workspaces.holding import leases
 from workspaces.models import Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
-
-
-def run(*arguments: object) -> str:
-    out = io.StringIO()
-    call_command("worktree", *map(str, arguments), stdout=out)
-    return out.getvalue()
 
 
 def answer(*arguments: object) -> dict[str, Any]:
@@ -54,6 +48,8 @@ def test_a_script_keeps_what_it_acquired_by_its_number(workspace: Workspace):
     )
     assert run("release", key, "--fencing", 1) == f"{key}: released\n"
     assert run("release", key, "--fencing", 1) == f"{key}: was released already\n"
+    said = answer("release", key, "--fencing", 1)
+    assert (said["id"], said["held_by"], said["was_held"]) == (key, None, False)
     # Whose word it was is written once.
     assert AuditEntry.objects.filter(action="worktree.release").count() == 1
 

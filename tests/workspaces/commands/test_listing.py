@@ -31,6 +31,8 @@ def listed() -> dict[str, str]:
 
 
 NAMES = (
+    "HOST",
+    "BRANCH",
     "STATE",
     "HELD BY",
     "LEASE UNTIL",
@@ -47,6 +49,7 @@ def test_a_held_one_shows_who_holds_it_until_when():
     row = leases.hold(WorktreeFactory().pk, holder="agent", lease=None)
     assert row.lease_expires_at
     shown = listed()
+    assert shown["HOST"] == row.workspace.host
     assert shown["HELD BY"] == "agent"
     assert shown["LEASE UNTIL"].startswith(f"{row.lease_expires_at:%Y-%m-%d %H:%M}")
     assert (shown["IDLE FOR"], shown["PRUNED AFTER"]) == ("-", "-")

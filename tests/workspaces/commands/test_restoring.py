@@ -57,6 +57,7 @@ def test_one_that_there_is_not_is_an_error_of_one_line(worktree: Worktree):
 def test_all_are_listed_with_what_is_in_them(archive: WorktreeArchive):
     (row,) = run("archives")[0].splitlines()[1:]
     assert f"{archive.worktree_id} " in row
+    assert f" {archive.workspace.host} " in row
     assert "1 untracked file (mine)" in row
     (listed,) = json.loads(run("archives", "--json")[0])
     assert listed["worktree_id"] == archive.worktree_id

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -10,15 +9,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from notify.models import AuditEntry
+from tests.workspaces.commands.calling import workspace as workspace_command
+from workspaces.holding import expiry
 from workspaces.models import Workspace, Worktree
 
 pytestmark = pytest.mark.django_db
-
-
-def workspace_command(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command("workspace", *arguments, stdout=out)
-    return out.getvalue()
 
 
 def test_a_dry_run_prints_each_cell_and_what_would_be_done(worktree: Worktree):
@@ -39,6 +34,14 @@ def test_json_is_for_scripts(worktree: Worktree):
     assert found["worktree_id"] == worktree.pk
 
 
+def test_leases_that_it_ended_are_told(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(expiry, "end_expired", lambda host: 2)
+    assert "leases that ran out, and were ended: 2\n" in workspace_command("reconcile")
+    assert json.loads(workspace_command("reconcile", "--json"))["leases_ended"] == 2
+
+
 def test_where_it_stops_itself_it_fails_and_force_is_audited(
     worktree: Worktree, data_dir: Path
 ):
@@ -49,6 +52,18 @@ def test_where_it_stops_itself_it_fails_and_force_is_audited(
     assert "nothing would be done" in workspace_command("reconcile", "--dry-run")
     workspace_command("reconcile", "--force")
     assert AuditEntry.objects.get().action == "workspace.reconcile"
+
+
+def test_what_it_prints_where_it_stops_itself_does_not_say_that_it_was_done(
+    worktree: Worktree, data_dir: Path, capsys: pytest.CaptureFixture[str]
+):
+    workspace_command("reconcile")
+    (data_dir / "workspaces" / ".mark").unlink()
+    shutil.rmtree(worktree.path)
+    with pytest.raises(CommandError):
+        call_command("workspace", "reconcile")
+    said = capsys.readouterr().out
+    assert "1 of their worktrees not as they should be; nothing was done" in said
 
 
 def test_a_workspace_that_is_unknown_or_elsewhere_is_refused(workspace: Workspace):

@@ -43,8 +43,8 @@ def shown(**values: object) -> Workspace:
         ),
         (
             {"fetch_problem": "host_key", "fetch_failures": 1},
-            "the remote's host is not the one that is known: tried again when its URL or this "
-            "host's keys change, or once a day",
+            "the remote's host is not the one that is known: tried again when "
+            "its URL, this host's keys or settings change, or once a day",
         ),
         (
             {"fetch_problem": "timeout", "fetch_failures": 1},

@@ -152,7 +152,7 @@ def test_what_is_told_says_all_that_is_known(row: Workspace, told: Told):
     assert dt.datetime.fromisoformat(data["first_failed_at"]) == row.failing_since
     assert data["attempts"] == 1
     assert dt.datetime.fromisoformat(data["next_attempt_at"]) == row.next_fetch_at
-    assert "host's keys change" in notification.body
+    assert "host's keys or settings change" in notification.body
 
 
 def test_recovery_and_a_new_failure_are_told_again(

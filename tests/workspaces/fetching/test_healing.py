@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.factories import AdminFactory
 from tests.workspaces.remote import Remote, commit, git
+from workspaces import git as runner
 from workspaces import paths
-from workspaces.exceptions import GitDamaged
+from workspaces.exceptions import GitDamaged, GitFailed, GitStopped
 from workspaces.fetch import fetch_workspace
 from workspaces.fetching import healing
 from workspaces.models import Workspace, Worktree
@@ -84,6 +88,92 @@ def test_what_only_the_clone_had_is_taken_out_of_a_truncated_pack(
     assert is_whole(repository)
     assert git("show", f"{mine}:work.txt", cwd=repository.path) == "mine"
     assert told("workspace.sync_failed") == []
+
+
+def fail(at: str, error: Exception) -> Callable[..., runner.Result]:
+    """A runner of git whose command that has ``at`` among its arguments fails."""
+    run = runner.run
+
+    def run_or_fail(arguments: list[str], **options: Any) -> runner.Result:
+        if at in arguments:
+            raise error
+        return run(arguments, **options)
+
+    return run_or_fail
+
+
+@pytest.fixture
+def mine(
+    workspace: Workspace, repository: Repository, worktree: Worktree, remote: Remote
+) -> str:
+    """A commit that only the clone has, in a pack that is damaged."""
+    commit_id = commit(Path(worktree.path), content="mine\n")
+    git("repack", "-a", "-d", "-q", cwd=repository.path)
+    (pack,) = (repository.path / "objects/pack").glob("*.pack")
+    damage(pack, pack.read_bytes()[:-10])
+    remote.push("new")
+    return commit_id
+
+
+@pytest.mark.parametrize("at", ["--refetch", "unpack-objects"])
+def test_what_was_interrupted_is_gone_on_with_by_the_next_fetch(
+    workspace: Workspace,
+    repository: Repository,
+    mine: str,
+    monkeypatch: pytest.MonkeyPatch,
+    at: str,
+):
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "run", fail(at, GitStopped("x", "was ended")))
+        with pytest.raises(GitStopped):
+            fetch_workspace(workspace)
+    assert healing.is_unfinished(repository)
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+    assert not healing.is_unfinished(repository)
+    assert git("show", f"{mine}:work.txt", cwd=repository.path) == "mine"
+    assert is_whole(repository)
+
+
+def test_what_only_the_clone_had_waits_for_no_remote_that_is_away(
+    workspace: Workspace,
+    repository: Repository,
+    mine: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    away = GitFailed("fetch", 128, stderr="Could not resolve host")
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "run", fail("--refetch", away))
+        assert fetch_workspace(workspace).failure == "network"
+    assert git("show", f"{mine}:work.txt", cwd=repository.path) == "mine"
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+    assert is_whole(repository)
+
+
+def test_what_a_full_disk_has_no_room_for_is_taken_out_later(
+    workspace: Workspace,
+    repository: Repository,
+    mine: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    full = GitFailed("unpack-objects", 128, stderr="No space left on device")
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "run", fail("unpack-objects", full))
+        assert fetch_workspace(workspace).failure == "disk_full"
+    workspace.refresh_from_db()
+    assert fetch_workspace(workspace).error == ""
+    assert git("show", f"{mine}:work.txt", cwd=repository.path) == "mine"
+
+
+def test_a_pipe_in_the_quarantine_is_not_waited_for(
+    repository: Repository, remote: Remote
+):
+    planted = paths.quarantine_path(repository.directory) / "unfinished-1"
+    planted.mkdir(parents=True)
+    os.mkfifo(planted / "pack-1.pack")
+    healing.heal(repository, remote.url, "")
+    assert not healing.is_unfinished(repository)
 
 
 def test_an_empty_object_that_git_did_not_name_is_found(

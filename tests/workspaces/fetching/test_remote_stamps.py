@@ -59,6 +59,8 @@ def test_everything_that_a_refusal_depends_on_changes_it(
     seen.append(remote_stamps.of(ssh))
     (tmp_path / "agent").touch()
     seen.append(remote_stamps.of(ssh))
+    settings.ACW_GIT_MAX_FILE = 2**40
+    seen.append(remote_stamps.of(ssh))
     settings.ACW_GIT_PROTOCOLS = ["ssh"]
     seen.append(remote_stamps.of(ssh))
     Path(ssh.path).mkdir(parents=True)

@@ -245,12 +245,14 @@ def test_a_held_one_is_there_and_locked_in_git_for_its_hold(
 
 
 def test_the_lock_is_not_written_through_a_link(
-    workspace: Workspace, repository: Repository, worktree: Worktree, tmp_path: Path
+    workspace: Workspace,
+    repository: Repository,
+    worktree: Worktree,
+    tmp_path: Path,
+    admin: Path,
 ):
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    admin = worktrees.registration(repository, Path(worktree.path))
-    assert admin
     (admin / "locked").unlink()
     (admin / "locked").symlink_to(victim)
     again = holds.acquire(workspace, branch="acw/work", holder="agent")

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.remote import Remote, commit, git
-from workspaces import holds, worktrees
+from workspaces import holds
 from workspaces.holding import activity
 from workspaces.models import Worktree
 from workspaces.repository import Repository
@@ -54,13 +54,11 @@ def test_work_without_a_hold_is_use(
 
 
 def test_use_of_long_ago_counts_from_then(
-    repository: Repository, worktree: Worktree, path: Path
+    repository: Repository, worktree: Worktree, path: Path, admin: Path
 ):
     """As where nothing looked at it for a while: what was done ten days ago is ten days old."""
     make_idle(worktree, days=40)
     Worktree.objects.update(use_seen_at=worktree.last_used_at - dt.timedelta(days=40))
-    admin = worktrees.registration(repository, path)
-    assert admin
     then = time.time() - 10 * 86_400
     for file in (path, *admin.glob("[A-Zi]*")):
         os.utime(file, (then, then))
@@ -83,12 +81,10 @@ def test_what_the_service_and_other_worktrees_do_is_no_use(
 
 
 def test_times_of_the_future_say_nothing(
-    repository: Repository, worktree: Worktree, path: Path
+    repository: Repository, worktree: Worktree, path: Path, admin: Path
 ):
     Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
     future = time.time() + 1000
-    admin = worktrees.registration(repository, path)
-    assert admin
     for file in (path, *admin.glob("[A-Zi]*")):
         os.utime(file, (future, future))
     assert activity.since(repository, worktree, path) is None

@@ -35,13 +35,6 @@ def place(worktree: Worktree) -> Path:
     return Path(worktree.path)
 
 
-@pytest.fixture
-def admin(repository: Repository, place: Path) -> Path:
-    found = worktrees.registration(repository, place)
-    assert found
-    return found
-
-
 def acquired(workspace: Workspace) -> Worktree:
     return holds.acquire(workspace, branch="acw/work", holder="other")
 
@@ -330,17 +323,6 @@ def test_what_is_whole_is_left_alone(repository: Repository, worktree: Worktree)
         checkouts.make_whole(repository, worktree, stop=None)
     assert Path(worktree.path).stat().st_mtime_ns == before
     assert ledger() == []
-
-
-def test_only_what_no_branch_leads_to_is_rescued(
-    repository: Repository, remote: Remote, place: Path, admin: Path
-):
-    git("checkout", "--quiet", "-b", "another", cwd=place)
-    commit(place)
-    assert checkouts.rescue(repository, admin, prefix="acw/rescued-1") == []
-    (admin / "logs" / "HEAD").write_bytes(b"no log\n" + b"\xff" * 50)
-    (admin / "ORIG_HEAD").write_text("0" * 40)
-    assert checkouts.rescue(repository, admin, prefix="acw/rescued-1") == []
 
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["as the remote", "ahead"])

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.workspaces.remote import git
-from workspaces import worktrees
 from workspaces.holding import staged
 from workspaces.models import Worktree
 from workspaces.repository import Repository
@@ -15,11 +14,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_what_is_staged_gets_a_branch_and_what_is_committed_none(
-    repository: Repository, worktree: Worktree
+    repository: Repository, worktree: Worktree, admin: Path
 ):
     path = Path(worktree.path)
-    admin = worktrees.registration(repository, path)
-    assert admin is not None
     assert staged.keep(repository, admin, prefix="acw/rescued-x") == []
     (path / "new").write_text("only staged")
     git("add", "new", cwd=path)
@@ -31,11 +28,9 @@ def test_what_is_staged_gets_a_branch_and_what_is_committed_none(
 
 
 def test_what_is_staged_beside_a_conflict_is_kept_too(
-    repository: Repository, worktree: Worktree
+    repository: Repository, worktree: Worktree, admin: Path
 ):
     path = Path(worktree.path)
-    admin = worktrees.registration(repository, path)
-    assert admin is not None
     (path / "new").write_text("only staged")
     git("add", "new", cwd=path)
     blob = git("rev-parse", ":new", cwd=path)

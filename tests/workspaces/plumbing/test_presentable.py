@@ -82,3 +82,11 @@ def test_no_text_costs_more_than_it_is_long():
 
     # Of a pattern that is not bounded, one of these alone takes half a minute.
     assert seconds_of(present) < 5
+
+
+def test_what_the_disk_refuses_is_said_with_its_place_as_far_as_there_is_one():
+    refused = PermissionError(13, "Permission denied", b"/data/odd\xff\nname")
+    said = presentable.disk_error(refused)
+    assert said == "Permission denied: /data/odd\N{REPLACEMENT CHARACTER} name"
+    assert presentable.disk_error(OSError(5, "I/O error")) == "I/O error"
+    assert presentable.disk_error(TimeoutError()) == "TimeoutError"

@@ -75,6 +75,37 @@ def test_what_is_no_reference_does_not_keep_it_from_publishing(
     assert listed(repository.path) == wanted
 
 
+@pytest.mark.parametrize("kind", ["above", "below", "a link above"])
+def test_the_log_of_a_branch_that_is_gone_is_in_no_others_way(
+    repository: Repository,
+    control: Control,
+    remote: Remote,
+    tmp_path: Path,
+    kind: str,
+):
+    """As where the branch went without git, which removes both."""
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep/log").touch()
+    logs = repository.path / "logs" / REFS
+    match kind:
+        case "above":
+            (logs / "new").write_text("log\n")
+        case "below":
+            (logs / "new/deep/deeper").mkdir(parents=True)
+            (logs / "new/deep/deeper/log").write_text("log\n")
+            (logs / "new/deep/link").symlink_to(outside)
+        case _:
+            (logs / "new").symlink_to(outside)
+    remote.push("z", branch="new/deep")
+    control.fetch(remote.url)
+    assert publish(repository)
+    assert f"{REFS}/new/deep" in listed(repository.path)
+    assert (logs / "new/deep").is_file()
+    assert not (logs / "new").is_symlink()
+    assert (outside / "deep/log").exists()
+
+
 def test_names_that_are_none_are_left_where_they_are(
     repository: Repository, control: Control
 ):

@@ -7,25 +7,11 @@ import pytest
 
 from tests.workspaces.remote import commit, git
 from tests.workspaces.witness import Tripwire
-from workspaces import worktrees
 from workspaces.exceptions import GitFailed
-from workspaces.models import Worktree
 from workspaces.plumbing import view
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def path(worktree: Worktree) -> Path:
-    return Path(worktree.path)
-
-
-@pytest.fixture
-def admin(repository: Repository, path: Path) -> Path:
-    found = worktrees.registration(repository, path)
-    assert found is not None
-    return found
 
 
 def configure(repository: Repository, key: str, value: str) -> None:

@@ -19,9 +19,10 @@ from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import commit
-from workspaces import holds, worktrees
+from workspaces import holds
 from workspaces.models import Worktree
 from workspaces.prune import Outcome, prune_worktree
+from workspaces.pruning import removal
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +93,7 @@ def test_why_others_are_kept(settings: Settings):
         "pinned": {"pinned": True},
         "until 2100-01-01": {"kept_until": "2100-01-01T00:00Z"},
         "quarantined": {"state": "quarantined"},
-        "it was not warned of 3 days": {"prune_warning_at": Now()},
+        "it was not warned of 72h ago": {"prune_warning_at": Now()},
         "is pruning: would be finished": {"state": "pruning"},
     }
     for number, change in enumerate(changes.values()):
@@ -104,7 +105,7 @@ def test_why_others_are_kept(settings: Settings):
 
 
 def test_one_that_is_gone_used_or_half_pruned_is_said_to_be_that_once(
-    worktree: Worktree, path: Path, repository: Repository
+    worktree: Worktree, path: Path, admin: Path
 ):
     def said() -> str:
         (line,) = dry_run()
@@ -118,8 +119,6 @@ def test_one_that_is_gone_used_or_half_pruned_is_said_to_be_that_once(
     shutil.rmtree(path)
     assert said() == "would be warned of; its directory is not on the disk"
     make_idle(worktree, days=31)
-    admin = worktrees.registration(repository, path)
-    assert admin
     shutil.rmtree(admin)
     assert said().endswith("nothing of it is left on the disk")
     Worktree.objects.update(state=Worktree.State.PRUNING)
@@ -130,6 +129,38 @@ def test_what_lies_on_another_host_is_seen_there_only():
     make_idle(WorktreeFactory(workspace__host="elsewhere"), days=31)
     (said,) = dry_run()
     assert "can be seen on elsewhere only" in said
+
+
+def test_one_that_may_not_be_touched_would_be_kept_as_it_is(
+    worktree: Worktree, path: Path, tmp_path: Path
+):
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    make_idle(worktree, days=31)
+    (said,) = dry_run()
+    assert "would be kept: what is in it could not be looked at: " in said
+    assert "is a symbolic link" in said
+    assert prune_worktree(worktree.pk) is Outcome.BLOCKED
+
+
+def test_one_that_cannot_be_looked_at_does_not_hide_the_others(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    make_idle(worktree, days=31)
+    make_idle(WorktreeFactory(workspace__host="elsewhere"), days=31)
+    monkeypatch.setattr(removal, "check", refused)
+    first, second = dry_run()
+    assert "cannot be said: [Errno 13] Permission denied" in first
+    assert "can be seen on elsewhere only" in second
+
+
+def test_no_name_moves_the_cursor_of_a_terminal():
+    make_idle(WorktreeFactory(branch="acw/\u202e\x9b2J"), days=31)
+    (said,) = dry_run()
+    assert "(acw/\\u202e\\x9b2J)" in said
 
 
 def test_one_that_is_in_use_would_be_kept(worktree: Worktree, path: Path):

@@ -30,9 +30,7 @@ def test_a_fresh_worktree_has_nothing_to_lose(repository: Repository, path: Path
     assert work(repository, path) == ""
 
 
-def test_nothing_is_written_by_looking(repository: Repository, path: Path):
-    admin = worktrees.registration(repository, path)
-    assert admin
+def test_nothing_is_written_by_looking(repository: Repository, path: Path, admin: Path):
     os.utime(path / "README", (1, 1))
     before = (admin / "index").read_bytes()
     work(repository, path)
@@ -126,9 +124,7 @@ def test_a_repository_within_counts(repository: Repository, path: Path):
     assert work(repository, path) == "1 untracked directory (nested/)"
 
 
-def test_a_merge_in_progress_counts(repository: Repository, path: Path):
-    admin = worktrees.registration(repository, path)
-    assert admin
+def test_a_merge_in_progress_counts(repository: Repository, path: Path, admin: Path):
     (admin / "MERGE_HEAD").touch()
     (admin / "rebase-merge").mkdir()
     assert work(repository, path) == "a merge in progress; a rebase in progress"
@@ -190,10 +186,8 @@ def test_neither_directory_nor_registration_is_nothing_to_lose(
 
 
 def test_a_directory_that_git_does_not_know_cannot_be_checked(
-    repository: Repository, path: Path
+    repository: Repository, path: Path, admin: Path
 ):
-    admin = worktrees.registration(repository, path)
-    assert admin
     shutil.rmtree(admin)
     assert "cannot be checked" in work(repository, path)
 
@@ -216,9 +210,9 @@ def test_files_that_another_work_tree_setting_would_hide_count(
     assert "1 untracked file (new)" in work(repository, path)
 
 
-def test_a_stale_lock_of_the_index_is_no_hindrance(repository: Repository, path: Path):
-    admin = worktrees.registration(repository, path)
-    assert admin
+def test_a_stale_lock_of_the_index_is_no_hindrance(
+    repository: Repository, path: Path, admin: Path
+):
     (admin / "index.lock").touch()
     os.utime(path / "README", (1, 1))
     assert work(repository, path) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,25 @@ def test_what_was_pushed_and_then_dropped_by_the_remote_counts(
     git("update-ref", "-d", "refs/heads/topic", cwd=remote.path)
     repository.fetch(remote.url, timeout=None, stop=None)
     assert "1 commit that is not pushed" in work(repository, path)
+
+
+def test_however_many_branches_there_are_their_logs_are_read_at_once(
+    repository: Repository, path: Path, started: list[Sequence[str]]
+):
+    """What was amended is in the log of its branch, for which those of all are looked through."""
+    commit(path)
+    git("commit", "--quiet", "--amend", "--message", "amended", cwd=path)
+
+    def processes() -> int:
+        started.clear()
+        assert "on no branch" not in work(repository, path)
+        return len(started)
+
+    few = processes()
+    for number in range(5):
+        git("branch", f"topic-{number}", cwd=path)
+    (repository.path / "logs/refs/heads/topic-0").unlink()
+    assert processes() == few
 
 
 def test_a_commit_on_a_detached_head_counts(repository: Repository, path: Path):
@@ -130,6 +150,16 @@ def test_a_stash_of_its_branch_counts(repository: Repository, path: Path):
     (path / "README").write_text("changed\n")
     git("stash", "push", "--quiet", "-m", "later", cwd=path)
     assert work(repository, path) == "1 stash (On acw/work: later)"
+
+
+def test_a_stash_of_the_branch_that_a_bisection_comes_back_to_counts(
+    repository: Repository, path: Path
+):
+    (path / "README").write_text("stashed\n")
+    git("stash", "push", "--quiet", "-m", "later", cwd=path)
+    git("bisect", "start", cwd=path)
+    git("checkout", "--quiet", "--detach", cwd=path)
+    assert "1 stash (On acw/work: later)" in work(repository, path)
 
 
 def test_a_stash_of_another_branch_does_not(

@@ -10,8 +10,8 @@ from pytest_django import Settings
 from jobs.enqueue import enqueue_many
 from jobs.models import Status
 from jobs.testing import run_due_jobs
-from tests.workspaces.conftest import Told, context, make_idle
-from tests.workspaces.factories import AdminFactory, WorktreeFactory
+from tests.workspaces.conftest import Told, begin_restoration, context, make_idle
+from tests.workspaces.factories import AdminFactory
 from workspaces import holds, job_types, keeping
 from workspaces.job_types import PrunePayload
 from workspaces.models import LedgerEntry, Worktree
@@ -97,13 +97,7 @@ def test_an_interrupted_restoration_waits_for_a_configuration_without_failing(
     worktree: Worktree, repository: Repository
 ):
     archive_worktree(worktree.pk, actor="ada")
-    WorktreeFactory(
-        pk=worktree.pk,
-        workspace=worktree.workspace,
-        path=worktree.path,
-        branch=worktree.branch,
-        state=Worktree.State.RESTORING,
-    )
+    begin_restoration(worktree)
     config = repository.path / "config"
     before = config.read_text()
     config.write_text(f'{before}[filter "x"]\n\tclean = /bin/evil\n')

@@ -44,8 +44,14 @@ def test_where_a_warning_is_needed_it_comes_first(settings: Settings):
 
 @pytest.mark.parametrize(
     "values",
-    [{"held_by": "agent"}, {"pinned": True}, {"state": "quarantined"}],
-    ids=lambda values: next(iter(values)),
+    [
+        {"held_by": "agent"},
+        {"pinned": True},
+        {"state": "quarantined"},
+        {"state": "creating"},
+        {"state": "restoring"},
+    ],
+    ids=lambda values: "-".join(map(str, *values.items())),
 )
 def test_what_is_in_use_or_out_of_use_or_pinned_is_never_pruned(
     values: dict[str, object],

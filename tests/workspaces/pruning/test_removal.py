@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from tests.workspaces.depths import dug
 from workspaces import paths
 from workspaces.exceptions import NotArchivable, OutsideDataDirectory
 from workspaces.pruning import removal
@@ -46,6 +47,7 @@ def test_what_is_refused_and_what_is_not(workspace: Path, tmp_path: Path):
     (outside / "x").mkdir(parents=True)
     (workspace / "worktrees" / "link").symlink_to(outside)
     (workspace / "worktrees" / "own" / ".git").mkdir(parents=True)
+    (workspace / "worktrees" / "file").touch()
     (data / "workspaces" / "linked").mkdir()
     (data / "workspaces" / "linked" / "worktrees").symlink_to(outside)
     (data / "workspaces" / "alias").symlink_to(workspace)
@@ -64,6 +66,7 @@ def test_what_is_refused_and_what_is_not(workspace: Path, tmp_path: Path):
         "below a worktree": workspace / "worktrees" / "one" / "below",
         "attachments": data / "attachments" / "ab" / "cd",
         "a repository of its own": workspace / "worktrees" / "own",
+        "a file": workspace / "worktrees" / "file",
         "the root is a link": workspace / "worktrees" / "link",
         "a parent is a link": data / "workspaces" / "linked" / "worktrees" / "x",
         "the workspace is a link": data / "workspaces" / "alias" / "worktrees" / "one",
@@ -253,14 +256,8 @@ def test_a_tree_that_is_a_link_is_refused(workspace: Path, tmp_path: Path):
 def test_a_tree_deeper_than_any_path_may_be_is_deleted(workspace: Path):
     top = workspace / "trash" / "7"
     top.mkdir()
-    descriptor = os.open(top, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("deeper", dir_fd=descriptor)
-        below = os.open("deeper", os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = below
-    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
-    os.close(descriptor)
+    with dug(top, 3000, name="deeper") as deepest:
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=deepest))
     removal.delete_tree(top)
     assert not top.exists()
 
@@ -288,12 +285,5 @@ def test_what_lies_too_deep_to_be_looked_at_is_found_before_anything_is_deleted(
     workspace: Path,
 ):
     one = workspace / "worktrees" / "one"
-    above, name = os.open(one, os.O_RDONLY), "d" * 200
-    for _ in range(21):
-        os.mkdir(name, dir_fd=above)
-        below = os.open(name, os.O_RDONLY, dir_fd=above)
-        os.close(above)
-        above = below
-    os.close(above)
-    with pytest.raises(NotArchivable, match="cannot be looked at"):
+    with dug(one, 21), pytest.raises(NotArchivable, match="cannot be looked at"):
         removal.check_deletable(one)

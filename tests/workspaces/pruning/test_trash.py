@@ -50,9 +50,9 @@ def test_what_is_left_is_swept_only_where_its_archive_is_named(
     repository: Repository,
 ):
     directory = trash.moved(repository, 0).parent
-    assert not trash.has_archived(repository)
+    assert trash.archive_ids(repository) == set()
     for name in ("1", "2.7", "4.8", "5.7.registration", "6.7x", "x"):
         (directory / name / "below").mkdir(parents=True)
-    assert trash.has_archived(repository)
+    assert trash.archive_ids(repository) == {7, 8}
     assert trash.sweep(repository, archive_ids={7}) == 2
     assert {path.name for path in directory.iterdir()} == {"1", "4.8", "6.7x", "x"}

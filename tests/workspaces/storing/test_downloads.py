@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
@@ -46,7 +47,8 @@ def test_it_is_saved_and_never_shown(attachment: Attachment):
     assert dict(response.items()) == {
         "Content-Type": "application/octet-stream",
         "Content-Length": str(len(HTML)),
-        "Content-Disposition": "attachment; filename*=utf-8''%C3%A4%20%22%3Cb%3E%22.html",
+        "Content-Disposition": 'attachment; filename="a _<b>_.html"; '
+        "filename*=utf-8''%C3%A4%20%22%3Cb%3E%22.html",
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cross-Origin-Resource-Policy": "same-origin",
@@ -54,12 +56,32 @@ def test_it_is_saved_and_never_shown(attachment: Attachment):
     }
 
 
-def test_quotes_in_a_name_end_nothing(attachment: Attachment):
-    attachment.name = 'a"; filename=b.exe'
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("notes 1.txt", "notes 1.txt"),
+        ('a"; filename=b.exe', "a_; filename=b.exe"),
+        ("a\\b", "a_b"),
+        ("%41.txt", "_41.txt"),
+        ("résumé.txt", "resume.txt"),
+        ("名前.txt", "__.txt"),
+        ("by hand\r\nX-Odd: 1", "by hand__X-Odd: 1"),
+    ],
+)
+def test_whoever_saves_it_finds_a_name_whatever_that_is(
+    attachment: Attachment, name: str, plain: str
+):
+    """Some clients, curl among them, know only the plain form, and stumble over quotes in it."""
+    attachment.name = name
     with closing(download(attachment)) as response:
-        assert response["Content-Disposition"] == (
-            'attachment; filename="a\\"; filename=b.exe"'
-        )
+        said = response["Content-Disposition"]
+    kind, first, *rest = said.split('"')
+    assert (kind, first) == ("attachment; filename=", plain)
+    if name == plain:
+        assert rest == [""]
+    else:
+        (encoded,) = rest
+        assert unquote(encoded.removeprefix("; filename*=utf-8''")) == name
 
 
 @pytest.mark.usefixtures("any_storage")

@@ -10,6 +10,7 @@ from tests.workspaces.factories import ConversationFactory
 from tests.workspaces.storages import any_storage, lose, put
 from workspaces import attachments
 from workspaces.models import Attachment
+from workspaces.storing import missing
 from workspaces.storing.sweep import Swept, sweep
 
 __all__ = ["any_storage"]
@@ -66,3 +67,15 @@ def test_many_are_told_as_one(told: Told, admin_user: Any):
     (note,) = told("attachment.missing")
     assert note.title == "25 attachments have lost their bytes"
     assert "and 5 more" in note.body
+
+
+def test_a_disk_that_is_not_there_is_told_once_however_many_it_had(
+    told: Told, admin_user: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(missing, "_BATCH", 2)
+    for _ in range(5):
+        lose(attachments.attach(ConversationFactory(), name="a", content=b"x"))
+    assert swept().missing == 5
+    (note,) = told("attachment.missing")
+    assert note.title == "5 attachments have lost their bytes"
+    assert "mounted" in note.body

@@ -141,3 +141,68 @@ def test_a_directory_is_compared_by_an_index(attachment: Attachment):
         plan = " ".join(row[0] for row in cursor.fetchall())
     assert "attachments_file" in plan
     assert "Index Cond" in plan
+
+
+def test_a_file_whose_name_is_no_text_stays_and_does_not_keep_the_rest(
+    attachment: Attachment, data_dir: Path, any_storage: str
+):
+    if any_storage != "files":
+        return
+    top = data_dir / "attachments"
+    odd = [os.fsencode(top / "ab") + b"/\xff", os.fsencode(top) + b"/\xfe/file"]
+    for file in odd:
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        Path(os.fsdecode(file)).touch()
+        os.utime(file, (1, 1))
+    put("ab/old", days=31)
+    put("ff/old", days=31)
+    assert swept() == Swept(files=2, missing=0)
+    assert all(map(os.path.exists, odd))
+
+
+def test_a_directory_that_cannot_be_read_does_not_keep_the_rest(
+    attachment: Attachment,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    put("lost+found/file", days=31)
+    put("zz/old", days=31)
+    listdir = storages[ALIAS].listdir
+
+    def listed(path: str) -> tuple[list[str], list[str]]:
+        if path == "lost+found":
+            raise PermissionError(13, "Permission denied", path)
+        return listdir(path)
+
+    monkeypatch.setattr(storages[ALIAS], "listdir", listed)
+    assert swept() == Swept(files=1, missing=0)
+    assert "attachment.unswept" in caplog.messages
+
+
+def test_a_file_of_which_the_storage_tells_no_age_does_not_keep_the_rest(
+    attachment: Attachment,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    put("ab/odd", days=31)
+    put("ab/old", days=31)
+    modified = storages[ALIAS].get_modified_time
+
+    def asked(name: str) -> dt.datetime:
+        if name == "ab/odd":
+            raise ConnectionError("403")
+        return modified(name)
+
+    monkeypatch.setattr(storages[ALIAS], "get_modified_time", asked)
+    assert swept().files == 1
+    assert "attachment.failed" in caplog.messages
+
+
+def test_a_large_directory_is_left_when_the_worker_stops(attachment: Attachment):
+    for number in range(5):
+        put(f"ab/{number}", days=31)
+
+    def stops() -> bool:
+        return len(stored()) <= 3
+
+    assert sweep(dt.timedelta(days=30), stop=stops).files == 3

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import io
 import json
 from typing import Any
@@ -114,8 +113,7 @@ def test_only_a_user_with_the_permission_is_an_operator():
             command_line.actor({"agent": name, "operator": True})
 
 
-def test_durations_and_numbers_as_arguments():
-    assert command_line.duration("1h30m") == dt.timedelta(minutes=90)
+def test_numbers_as_arguments():
     assert command_line.number("007") == 7
     assert command_line.numbers("3, 1,") == [3, 1]
     assert command_line.numbers("") == []
@@ -124,8 +122,6 @@ def test_durations_and_numbers_as_arguments():
 @pytest.mark.parametrize(
     ("parse", "text", "said"),
     [
-        (command_line.duration, "90", "'90': it has no unit; accepted: a duration"),
-        (command_line.duration, "-1s", "it is negative"),
         (command_line.number, "-1", "must be a whole number from 0 on, got '-1'"),
         (command_line.number, "٣", "must be a whole number"),
         (command_line.number, "9" * 19, "must be a whole number"),

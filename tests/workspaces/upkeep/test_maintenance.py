@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -12,6 +13,7 @@ from tests.workspaces.remote import commit, git
 from workspaces import paths
 from workspaces.exceptions import GitStopped, RepositoryBusy, WrongHost
 from workspaces.models import Workspace, Worktree
+from workspaces.plumbing import stale_locks
 from workspaces.repository import Repository
 from workspaces.upkeep import maintenance
 
@@ -136,6 +138,21 @@ def test_what_fails_does_not_keep_the_rest_and_is_told_again_only_after_it_worke
         assert maintenance.maintain(workspace) == ""
 
 
+def test_what_fails_besides_is_told_though_something_has_been_failing_already(
+    workspace: Workspace, path: Path, repository: Repository, told: Told
+):
+    (repository.path / "packed-refs.lock").touch()
+    maintenance.maintain(workspace)
+    commit(path)
+    lost = git("rev-parse", "HEAD:work.txt", cwd=path)
+    (repository.path / "objects" / lost[:2] / lost[2:]).unlink()
+    Workspace.objects.update(checked_at=None)
+    for _ in range(2):
+        maintenance.maintain(workspace)
+    assert len(told("workspace.maintenance_failed")) == 2
+    assert lost in told("workspace.maintenance_failed")[1].body
+
+
 def test_planted_configuration_keeps_it_from_running_git(
     workspace: Workspace, repository: Repository, told: Told
 ):
@@ -144,6 +161,10 @@ def test_planted_configuration_keeps_it_from_running_git(
     workspace.refresh_from_db()
     assert workspace.maintained_at is None
     assert told("workspace.maintenance_failed") == []
+    git("config", "--unset", "core.sshCommand", cwd=repository.path)
+    (repository.path / "packed-refs.lock").touch()
+    maintenance.maintain(workspace)
+    assert len(told("workspace.maintenance_failed")) == 1
 
 
 def test_what_is_left_of_a_killed_maintenance_is_cleared(
@@ -157,12 +178,15 @@ def test_what_is_left_of_a_killed_maintenance_is_cleared(
     assert not lock_file.exists()
 
 
-def test_a_clone_that_is_gone_is_said_once(
-    workspace: Workspace, repository: Repository
+@pytest.mark.parametrize("what", ["clone", "disk"])
+def test_a_clone_that_is_gone_is_said_and_reconciliation_tells_of_it(
+    workspace: Workspace, repository: Repository, told: Told, what: str
 ):
-    repository.path.rename(repository.path.with_name("away"))
+    gone = repository.path if what == "clone" else repository.directory.parent
+    gone.rename(gone.with_name("away"))
     error = maintenance.maintain(workspace)
     assert error.count("there is no clone") == 1
+    assert told("workspace.maintenance_failed") == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -196,3 +220,14 @@ def test_what_interrupted_calls_have_left_is_deleted_and_nothing_marks_the_works
     assert maintenance.maintain(workspace) == ""
     left = {"control.git", "fetch.lock", "lock", "repository.git"}
     assert set(os.listdir(repository.directory)) == left
+
+
+def test_what_the_disk_refuses_is_said_with_its_place(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*args: Any, **options: Any) -> None:
+        raise PermissionError(13, "Permission denied", b"/data/odd\xff\nplace")
+
+    monkeypatch.setattr(stale_locks, "sweep", refused)
+    error = maintenance.maintain(workspace)
+    assert error == "Permission denied: /data/odd\N{REPLACEMENT CHARACTER} place"

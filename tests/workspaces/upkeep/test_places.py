@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,3 +53,38 @@ def test_what_was_put_aside_is_counted(repository: Repository):
     assert places.stray_count(repository) == 0
     (paths.stray_directory(repository.directory) / "one").mkdir(parents=True)
     assert places.stray_count(repository) == 1
+
+
+def test_a_directory_that_cannot_be_looked_into_is_unknown_and_a_disks_own_is_not(
+    workspace: Workspace, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("lost+found", "others"):
+        (data_dir / "workspaces" / name).mkdir()
+    stat, lstat = os.stat, os.lstat
+
+    def looked(path: Any, *, by: Callable[..., Any], **options: Any) -> Any:
+        if Path(path).parent.name in {"lost+found", "others"}:
+            raise PermissionError(13, "Permission denied", str(path))
+        return by(path, **options)
+
+    monkeypatch.setattr(os, "stat", partial(looked, by=stat))
+    monkeypatch.setattr(os, "lstat", partial(looked, by=lstat))
+    assert places.unknown_directories() == ["others"]
+
+
+def test_a_workspace_that_cannot_be_looked_into_is_named_and_does_not_keep_the_rest(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    other = WorkspaceFactory()
+    is_dir = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if str(path) == workspace.path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    failed: list[str] = []
+    (found,) = places.places_of(HOST, refused=failed)
+    assert found.workspace == other
+    assert failed == [f"{workspace.name}: Permission denied: {workspace.path}"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.factories import WorktreeFactory
@@ -18,8 +19,9 @@ from workspaces.models import LedgerEntry, Workspace, WorkspaceHost, Worktree
 from workspaces.pruning import trash
 from workspaces.repository import Repository
 from workspaces.upkeep import breaker, mending, registrations
+from workspaces.upkeep import reconcile as reconciliation
 from workspaces.upkeep.reconcile import Report, reconcile
-from workspaces.upkeep.survey import Action
+from workspaces.upkeep.survey import Action, Found, survey
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("admin")]
 
@@ -442,3 +444,134 @@ def test_only_the_workspace_that_was_named_is_looked_at(
     (Path(other.path).parent / "worktrees" / "unknown").mkdir()
     assert reconcile(name="demo").lines == []
     assert len(reconcile(name="other").lines) == 1
+
+
+def test_a_registration_whose_name_is_no_text_is_put_aside_like_any_other(
+    worktree: Worktree, path: Path, repository: Repository, told: Told
+):
+    admin = os.fsencode(repository.path / "worktrees") + b"/odd\xff\nname"
+    os.mkdir(admin)
+    for name, line in {
+        "gitdir": str(path.parent / "gone" / ".git"),
+        "locked": "acw",
+        "HEAD": "ref: refs/heads/acw/gone",
+        "commondir": "../..",
+    }.items():
+        Path(os.fsdecode(admin), name).write_text(f"{line}\n")
+    assert cells(reconcile()) == [("--G", "unregister", "")]
+    (notification,) = told("workspace.reconciled")
+    assert "\nname" not in notification.body
+    assert cells(reconcile()) == []
+
+
+def test_a_directory_whose_name_is_as_long_as_may_be_is_put_aside(
+    worktree: Worktree, path: Path, repository: Repository
+):
+    (path.parent / ("ä" * 127)).mkdir()
+    assert cells(reconcile()) == [("-D-", "put_aside", "")]
+    (stray,) = strays(repository)
+    assert stray.name.startswith("ää")
+
+
+def test_a_worktree_that_cannot_be_looked_into_is_out_of_use_and_does_not_keep_the_rest(
+    worktree: Worktree, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (path.parent / "unknown").mkdir()
+    link_of = registrations.link_of
+
+    def refused(directory: Path, admin: Path | None) -> registrations.Link:
+        raise PermissionError(13, "Permission denied", str(directory / ".git"))
+
+    monkeypatch.setattr(registrations, "link_of", refused)
+    report = reconcile()
+    assert report.failed == []
+    assert cells(report) == [("RDG", "quarantine", ""), ("-D-", "put_aside", "")]
+    worktree.refresh_from_db()
+    assert "Permission denied" in worktree.state_reason
+    monkeypatch.setattr(registrations, "link_of", link_of)
+    assert cells(reconcile()) == [("RDG", "take_back", "")]
+
+
+def test_why_a_held_one_is_out_of_use_is_told_once_however_long_it_is(
+    workspace: Workspace, told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    holds.acquire(workspace, holder="agent")
+
+    def refused(directory: Path, admin: Path | None) -> registrations.Link:
+        raise PermissionError(13, "Permission denied", "deep/" * 200)
+
+    monkeypatch.setattr(registrations, "link_of", refused)
+    for _ in range(2):
+        reconcile()
+    assert len(told("workspace.reconciled")) == 1
+
+
+def test_all_that_was_put_aside_may_be_deleted_at_once(
+    worktree: Worktree, workspace: Workspace, repository: Repository
+):
+    unknown = []
+    for number in range(breaker.FEWEST):
+        other = holds.acquire(workspace, holder="agent", branch=f"other-{number}")
+        unknown.append(other.pk)
+    Worktree.objects.filter(pk__in=unknown).delete()
+    reconcile(force=True)
+    for stray in strays(repository):
+        shutil.rmtree(stray)
+    report = reconcile()
+    assert report.stopped == ""
+    assert [action for _, action, _ in cells(report)] == ["unregister"] * 3
+    assert len(registrations.all_of(repository)) == 1
+
+
+def test_a_workspace_that_was_named_is_counted_among_all_of_the_host(
+    worktree: Worktree, workspace: Workspace
+):
+    WorktreeFactory.create_batch(breaker.FEWEST * 5, workspace__host=workspace.host)
+    for number in range(breaker.FEWEST):
+        held = holds.acquire(workspace, holder="agent", branch=f"other-{number}")
+        shutil.rmtree(held.path)
+    report = reconcile(name=workspace.name)
+    assert report.stopped == ""
+    assert [action for _, action, _ in cells(report)] == ["miss"] * 3
+
+
+def test_what_nobody_foresaw_of_one_does_not_keep_the_rest(
+    worktree: Worktree,
+    path: Path,
+    repository: Repository,
+    remote: Remote,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    other = clones.add_workspace("other", remote.url)
+
+    def odd(looked: Repository, rows: list[Worktree]) -> list[Found]:
+        if looked.directory == Path(other.path).parent:
+            raise ValueError("odd clone")
+        return survey(looked, rows)
+
+    mend = mending.mend
+
+    def odd_one(*args: Any, **options: Any) -> str:
+        if args[2].path.name == "a":
+            raise UnicodeError("odd directory")
+        return mend(*args, **options)
+
+    monkeypatch.setattr(reconciliation, "survey", odd)
+    monkeypatch.setattr(mending, "mend", odd_one)
+    (path.parent / "a").mkdir()
+    (path.parent / "b").mkdir()
+    report = reconcile()
+    assert report.failed == ["other: ValueError: odd clone"]
+    errors = {line.found.name: line.error for line in report.lines}
+    assert errors == {"a": "UnicodeError: odd directory", "b": ""}
+
+
+def test_a_database_that_goes_away_ends_the_pass(
+    worktree: Worktree, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def away(*args: Any) -> None:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(reconciliation, "survey", away)
+    with pytest.raises(OperationalError):
+        reconcile()

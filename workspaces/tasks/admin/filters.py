@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,13 +9,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from workspaces.admin import searching
 from workspaces.models import Workspace
 from workspaces.tasks.models import Agent, Task
 from workspaces.tasks.overdue import overdue
 from workspaces.tasks.states import Status, Template
-
-_LARGEST_ID = 2**63 - 1
-_ID = re.compile(r"[0-9]{1,19}")
 
 
 class ChoiceFilter(admin.SimpleListFilter):
@@ -96,10 +93,7 @@ class RowFilter(admin.SimpleListFilter):
 
     def chosen_id(self) -> int | None:
         """None where nothing is chosen that can be an id."""
-        value = self.value() or ""
-        if not _ID.fullmatch(value) or int(value) > _LARGEST_ID:
-            return None
-        return int(value)
+        return searching.number_in(self.value() or "")
 
 
 class WorkspaceFilter(RowFilter):

@@ -1,0 +1,68 @@
+"""The commits that only a registration leads to, kept as branches where it is put aside."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from workspaces import worktrees
+from workspaces.repository import Repository, Stop
+
+_FILE_MOST = 16 * 1024 * 1024
+_VISITED_MOST = 500
+"""Commits asked of git in one command."""
+_RESCUED_MOST = 1000
+_OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+# Submodules' repositories, with objects of their own.
+_NOT_OURS = "modules"
+
+
+def rescue(
+    repository: Repository, admin: Path, *, prefix: str, stop: Stop | None = None
+) -> list[str]:
+    """Give each commit that a registration's files name, and no branch leads to, a branch; return their names.
+
+    Where HEAD is or was at, what is being merged or picked, what an operation in progress has stashed, references of its own.
+    """
+    named = list(dict.fromkeys(_named(admin)))
+    made: list[str] = []
+    for start in range(0, len(named), _VISITED_MOST):
+        some = named[start : start + _VISITED_MOST]
+        while len(made) < _RESCUED_MOST:
+            lost = repository.run(
+                [
+                    "rev-list",
+                    "--ignore-missing",
+                    "--topo-order",
+                    "--max-count=1",
+                    *some,
+                    "--not",
+                    "--branches",
+                    "--remotes",
+                    "--",
+                ],
+                stop=stop,
+            ).stdout.decode()
+            if not (commit := lost.strip()):
+                break
+            branch = f"{prefix}-{commit[:12]}"
+            repository.run(["update-ref", f"refs/heads/{branch}", commit, ""])
+            made.append(branch)
+    return made
+
+
+def _named(admin: Path) -> Iterator[str]:
+    """The names of objects in its files, of each file the last first."""
+    for above, directories, files in os.walk(admin):
+        if Path(above) == admin and _NOT_OURS in directories:
+            directories.remove(_NOT_OURS)
+        directories.sort()
+        for file in sorted(files):
+            if not (Path(above) == admin and file.startswith(("index", "sharedindex"))):
+                text = worktrees.read_regular(Path(above, file), most=_FILE_MOST)
+                names = _OBJECT.findall(text or b"")
+                yield from (
+                    name.decode() for name in reversed(names) if name.strip(b"0")
+                )
