@@ -54,7 +54,7 @@ test: $(STAMP) ## set up and run the tests (ARGS='tests/jobs -k claim' narrows t
 
 chaos: $(STAMP) ## kill, suspend and cut off workers and servers, and look for broken promises (ARGS='--seed 7' chooses)
 	@echo "==> Torturing the queue on servers of its own, and playing its verbs at random, for some fifteen minutes"
-	@MODEL_MINUTES=3 exec "$(BIN)/python" -X dev -m pytest -s --full tests/chaos tests/jobs/test_model.py $(ARGS)
+	@MODEL_MINUTES=3 exec "$(BIN)/python" -X dev -m pytest -s --full -o faulthandler_timeout=0 tests/chaos tests/jobs/test_model.py $(ARGS)
 
 bench: $(STAMP) ## measure the queue beside its ceiling (ARGS='--short' takes a minute)
 	@echo "==> Measuring on the database that DATABASE_URL names, or the embedded one"

@@ -25,6 +25,8 @@ def shared_scratch() -> Iterator[Scratch]:
 def scratch(shared_scratch: Scratch) -> Scratch:
     """The schema, with nothing in its tables."""
     with shared_scratch.connect() as connection:
+        # Whoever still has a lock there is a defect, and would have the tests wait for ever.
+        connection.execute("SET lock_timeout = '30s'")
         names = ", ".join(name for (name,) in connection.execute(_TABLES))
         connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE")
     shutil.rmtree(shared_scratch.directory)

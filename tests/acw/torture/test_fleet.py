@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -214,4 +215,8 @@ def test_they_do_not_outlive_a_run_that_is_killed_also_while_suspended(
         pids = [int(pid) for pid in run.stdout.readline().split()]
         assert len(pids) == 2
         run.kill()
-    wait_until(lambda: all(map(gone, pids)), "gone", timeout=PATIENCE)
+    try:
+        wait_until(lambda: all(map(gone, pids)), "gone", timeout=PATIENCE)
+    finally:
+        for pid in itertools.filterfalse(gone, pids):
+            os.kill(pid, signal.SIGKILL)
