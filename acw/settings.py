@@ -6,6 +6,7 @@ changes is in `base_settings`.
 
 from __future__ import annotations
 
+import datetime as dt
 import socket
 
 from django.core.management.utils import get_random_secret_key
@@ -14,6 +15,7 @@ from acw import consistency, database, env, kinds, local_secrets, logs
 from acw.base_settings import *  # noqa: F403 - they are settings of this module too
 from acw.base_settings import BASE_DIR
 from acw.kinds import DURATION, DURATION_OR_ZERO, FLAG, INTERVAL
+from jobs.concurrency import MOST_THREADS
 from notify import encryption
 from workspaces.tasks import texts
 
@@ -93,7 +95,9 @@ ACW_GIT_PROTOCOLS = env.read(
 # Off: `runjobs` starts neither workers nor runners.
 JOBS_ENABLED = env.read("JOBS_ENABLED", FLAG, default="true")
 # Threads that run jobs.
-JOBS_WORKERS = env.read("JOBS_WORKERS", kinds.whole_number(minimum=1), default="2")
+JOBS_WORKERS = env.read(
+    "JOBS_WORKERS", kinds.whole_number(minimum=1, maximum=MOST_THREADS), default="2"
+)
 # How long running handlers may finish after SIGTERM.
 JOBS_SHUTDOWN_GRACE = env.read("JOBS_SHUTDOWN_GRACE", DURATION_OR_ZERO, default="30s")
 # How long a handler may go on past its timeout, before its job is failed without it.
@@ -107,7 +111,9 @@ JOBS_BACKOFF_MAX = env.read("JOBS_BACKOFF_MAX", DURATION, default="1h")
 # The largest payload of a job.
 # As JSONB it takes up to six times as much, and the table takes up to 64 MB.
 JOBS_MAX_PAYLOAD = env.read(
-    "JOBS_MAX_PAYLOAD", kinds.size(maximum=8 * 1024**2), default="262144"
+    "JOBS_MAX_PAYLOAD",
+    kinds.size(minimum=16 * 1024, maximum=8 * 1024**2),
+    default="262144",
 )
 # How long a job waits for a worker that knows its type.
 JOBS_UNKNOWN_TYPE_GRACE = env.read(
@@ -115,7 +121,9 @@ JOBS_UNKNOWN_TYPE_GRACE = env.read(
 )
 
 # How long a side thread of a worker may leave no sign of progress.
-JOBS_STALL_AFTER = env.read("JOBS_STALL_AFTER", INTERVAL, default="60s")
+JOBS_STALL_AFTER = env.read(
+    "JOBS_STALL_AFTER", kinds.at_most(INTERVAL, dt.timedelta(hours=24)), default="60s"
+)
 
 # Periodic runners
 

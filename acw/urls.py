@@ -22,3 +22,6 @@ urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
 ]
+
+handler403 = "acw.refusals.forbidden"
+handler404 = "acw.refusals.not_found"

@@ -126,7 +126,7 @@ class VerbAdmin(OnlyRead, admin.ModelAdmin[ModelT]):
         self, verb: Verb[ModelT], request: HttpRequest, object_id: str
     ) -> HttpResponse:
         if not (verb.allowed(request) and self.has_view_permission(request)):
-            raise PermissionDenied
+            raise PermissionDenied(verb.permission)
         row = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404(f"there is no {self.opts.verbose_name} {object_id}")

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from psycopg.pq import TransactionStatus
 
-from jobs import leases
+from jobs import calling, leases
 from jobs.connection import TransactionConnection
 from jobs.context import JobContext
 from jobs.events import LogEvent
@@ -37,7 +37,7 @@ def run(job: LeasedJob, job_type: JobType, context: JobContext, value: object) -
         with transaction.atomic():
             enclosing = _Enclosing()
             hooks.begin()
-            job_type.handler(context, value)
+            calling.call(job_type, context, value)
             enclosing.check()
             # From here on what the heartbeat sees of the lease is this transaction's doing.
             context.settling = True

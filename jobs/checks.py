@@ -4,12 +4,13 @@
 ``jobs.W001``  a lease so short that a busy host loses it, of all types or of one
 ``jobs.E002``  a runner whose settings are missing or wrong
 ``jobs.W002``  a deadline for side threads that a cut network outlasts
-``jobs.E003``  a handler whose payload annotation cannot be resolved
+``jobs.E003``  a handler whose payload annotation cannot be resolved, or is of no kind that it would be given
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -124,7 +125,7 @@ def check_job_types(**_: Any) -> Iterable[CheckMessage]:
 
 def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
     try:
-        _ = job_type.payload_type
+        annotation = job_type.annotation
     except Exception as error:  # whatever evaluating a string annotation may raise
         yield Error(
             f"Job type {job_type.name!r}: its handler's annotations cannot be resolved: {error}.",
@@ -132,3 +133,21 @@ def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
             obj=job_type.handler,
             id="jobs.E003",
         )
+        return
+    if job_type.payload_type is None and not _is_dict(annotation):
+        yield Error(
+            f"Job type {job_type.name!r}: its handler's payload is annotated with {annotation!r}, and would be a plain dict.",
+            hint="Annotate it with a dataclass, with dict or another mapping, or with Any.",
+            obj=job_type.handler,
+            id="jobs.E003",
+        )
+
+
+def _is_dict(annotation: Any) -> bool:
+    """Whether a dict is what the annotation promises."""
+    bare = typing.get_origin(annotation) or annotation
+    return (
+        bare is Any
+        or typing.is_typeddict(bare)
+        or (isinstance(bare, type) and issubclass(dict, bare))
+    )

@@ -7,6 +7,7 @@ import datetime as dt
 import getpass
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from django.db import Error
 
 from jobs.display import first_line
 from jobs.durations import ACCEPTED, parse_duration
+
+_POSITIVE = re.compile("[0-9]{1,18}")
 
 
 def actor() -> str:
@@ -37,6 +40,26 @@ def duration(text: str) -> dt.timedelta:
         raise argparse.ArgumentTypeError(
             f"{text!r}: {error}; accepted: {ACCEPTED}"
         ) from None
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1 on, of as many digits as a column of the largest kind is sure to take."""
+    if not _POSITIVE.fullmatch(text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 1 on, got {text[:80]!r}"
+        )
+    return int(text)
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """Arguments that are whole numbers from 1 to ``most``."""
+
+    def parse(text: str) -> int:
+        if (number := positive(text)) > most:
+            raise argparse.ArgumentTypeError(f"must be at most {most:,}, got {text!r}")
+        return number
+
+    return parse
 
 
 Options = dict[str, Any]
@@ -72,7 +95,8 @@ def subcommands() -> Mapping[str, Verb]:
 class OperatorCommand(BaseCommand):
     """A command whose errors are one line on stderr and an exit status: 1, or 2 for a wrong call.
 
-    What the database raises becomes such a line too; ``--traceback`` shows where it came from. Where nobody reads what it
+    What the database or the system raises becomes such a line too, and text that is no UTF-8; ``--traceback`` shows where it
+    came from. Where nobody reads what it
     prints any more, as behind ``| head``, it ends without a word, but for its error. What the terminal's encoding has not is
     printed as an escape.
     """
@@ -93,18 +117,28 @@ class OperatorCommand(BaseCommand):
         except BrokenPipeError:
             _print_no_more()
             sys.exit(1)
+        except OSError as error:
+            self._flush()
+            raise CommandError(f"the system refused: {error}") from error
+        # Of an argument: what does not decode is handed on as surrogates, which nothing stores.
+        except UnicodeEncodeError as error:
+            text = error.object[:80]
+            raise CommandError(f"{text!r} is no UTF-8", returncode=2) from error
         except (CommandError, SystemExit):
             # What was printed before comes first.
-            try:
-                self.stdout.flush()
-            except BrokenPipeError:
-                _print_no_more()
+            self._flush()
             raise
         return said
 
+    def _flush(self) -> None:
+        try:
+            self.stdout.flush()
+        except OSError:
+            _print_no_more()
+
 
 def _print_no_more() -> None:
-    """Or Python would complain of the broken pipe once more when it flushes the stream at its end."""
+    """Or Python would complain of a broken pipe, or a full disk, once more when it flushes the stream at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MOST_THREADS = 1_000
+"""In one process. They share one interpreter and hold a connection each; more is a slip of the hand."""
+
 _threads = 0
 
 

@@ -43,6 +43,9 @@ class Snooze(JobsError):
     """
 
     def __init__(self, delay: dt.timedelta, reason: str = "") -> None:
+        given: object = delay
+        if not isinstance(given, dt.timedelta):
+            raise TypeError(f"Snooze: delay must be a timedelta, got {delay!r}")
         if delay < dt.timedelta(0):
             raise ValueError(f"Snooze: delay must not be negative, got {delay}")
         self.delay = delay

@@ -7,7 +7,7 @@ import logging
 
 from django.conf import settings
 
-from jobs import atomic, backoff, outcomes, payload, registry
+from jobs import atomic, backoff, calling, outcomes, payload, registry
 from jobs.connection import is_caused_by_outage
 from jobs.context import JobContext
 from jobs.events import LogEvent
@@ -53,9 +53,9 @@ def execute(
     away = False
     try:
         if job_type.atomic:
-            atomic.run(job, job_type, context, value)
+            calling.apart(atomic.run, job, job_type, context, value)
         else:
-            job_type.handler(context, value)
+            calling.apart(calling.call, job_type, context, value)
     except LeaseLost:
         pass
     # Also SystemExit and what else is no Exception: a handler runs in a worker's thread, where nothing

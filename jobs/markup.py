@@ -1,11 +1,11 @@
-"""Pieces of HTML for the admin's pages of this app. What comes in is escaped here."""
+"""Pieces of HTML for the admin's pages of this app. What comes in is escaped here, and what cannot be seen in it made visible."""
 
 from __future__ import annotations
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from jobs.display import first_line
+from jobs.display import first_line, seen
 
 NOTHING = "-"
 
@@ -25,11 +25,12 @@ def badge(state: str, word: str = "") -> SafeString:
 
 def block(text: str) -> SafeString | str:
     """Text as it was written, with its lines."""
-    return format_html('<pre class="text">{}</pre>', text) if text else NOTHING
+    return format_html('<pre class="text">{}</pre>', seen(text)) if text else NOTHING
 
 
 def cut(text: str) -> SafeString | str:
     """The first line, short; the rest shows when the pointer is over it."""
+    text = seen(text)
     line = first_line(text)
     if not line:
         return NOTHING
@@ -43,5 +44,5 @@ def folded(summary: str, text: str) -> SafeString:
     return format_html(
         '<details><summary>{}</summary><pre class="text">{}</pre></details>',
         summary,
-        text,
+        seen(text),
     )

@@ -32,6 +32,11 @@ DryRun = Callable[[], Iterable[str]]
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_ATTEMPTS = 5
 
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobType:
@@ -58,9 +63,14 @@ class JobType:
     @cached_property
     def payload_type(self) -> type | None:
         """The dataclass that the handler's second parameter is annotated with, or None for a plain dict."""
-        parameter = list(inspect.signature(self.handler).parameters)[1]
-        annotation = typing.get_type_hints(self.handler).get(parameter)
+        annotation = self.annotation
         return annotation if dataclasses.is_dataclass(annotation) else None  # type: ignore[return-value]
+
+    @cached_property
+    def annotation(self) -> object:
+        """What the handler's second parameter is annotated with; Any where it is not."""
+        parameter = list(inspect.signature(self.handler).parameters)[1]
+        return typing.get_type_hints(self.handler).get(parameter, typing.Any)
 
     @cached_property
     def decoder(self) -> msgspec.json.Decoder[typing.Any]:
@@ -108,7 +118,7 @@ def job_handler(
     """Register the decorated ``handler(context, payload)`` under the job type ``name``.
 
     Raises ValueError where the name is taken, an option could not be stored, or the
-    handler is a coroutine or generator function or does not take two arguments.
+    handler is a coroutine or generator function or does not take two positional arguments.
     """
 
     def register(handler: Handler) -> Handler:
@@ -153,7 +163,8 @@ def job_handler(
                 f"job type {name!r}: lease must be a timedelta from {SHORTEST_LEASE.total_seconds():g} s to "
                 f"{LONGEST_LEASE.days:,} days, or None for JOBS_JOB_REAPER_LEASE_TIMEOUT, got {lease!r}"
             )
-        if len(inspect.signature(handler).parameters) != 2:
+        parameters = inspect.signature(handler).parameters.values()
+        if [parameter.kind in _POSITIONAL for parameter in parameters] != [True, True]:
             raise ValueError(
                 f"job type {name!r}: a handler takes (context, payload), got {handler!r}"
             )

@@ -11,9 +11,9 @@ from typing import Any
 
 
 class StopSignals:
-    """SIGTERM and SIGINT stop the worker; the second one ends the process at once.
+    """SIGTERM, SIGINT and SIGHUP stop the worker; the second one ends the process at once.
 
-    The handler only sets an event. Off the main thread, where Python allows no handlers, it does nothing.
+    One that is ignored stays so, as SIGHUP under ``nohup``. The handler only sets an event. Off the main thread, where Python allows no handlers, it does nothing.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -23,8 +23,9 @@ class StopSignals:
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._on_signal)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._on_signal)
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs import outcomes, registry
+from jobs import calling, outcomes, registry
 from jobs.bounded import BoundedConnection
 from jobs.connection import UNAVAILABLE, Executes, Outage
 from jobs.events import LogEvent
@@ -175,7 +175,7 @@ def run_tick(tick: Tick, *, stop: threading.Event) -> Summary:
     started = time.monotonic()
     connections = HandlerConnections()
     try:
-        summary = dict(runner.tick(stop))
+        summary = dict(calling.without_children(runner.tick, stop))
         json.dumps(summary)
         if (misused := connections.tidy()) is not None:
             raise misused

@@ -50,6 +50,11 @@ REFUSED: dict[Network, str] = {
         "fc00::/7": "private",
         "fe80::/9": "link-local and site-local",
         "ff00::/8": "multicast",
+        # All but 2000::/3, of which alone addresses are given out: what a network translates or
+        # tunnels (::ffff:0:0:0/96 carries an IPv4 address too) is outside it.
+        "::/3": "not global unicast",
+        "4000::/2": "not global unicast",
+        "8000::/1": "not global unicast",
     }.items()
 }
 

@@ -23,12 +23,14 @@ LONGEST_RETRY_AFTER = dt.timedelta(hours=1)
 ASK_AGAIN = frozenset({408, 425, 429})
 """The contract's statuses of 4xx that ask for another try; ``NOTIFY_WEBHOOK_RETRY_STATUSES`` may name others."""
 
+UNAUTHORISED = frozenset({401, 403})
+"""The answers of who does not accept our signature, or us."""
+
 SKEW = dt.timedelta(seconds=240)
 """How far a receiver's clock may be off: at 300 s it refuses what was signed just now."""
 
 _MOVED = frozenset({301, 308})
 _GONE = 410
-_UNAUTHORISED = frozenset({401, 403})
 # What receivers answer to a timestamp that they take for old.
 _OF_BAD_TIMES = frozenset({400, 401, 403})
 _PERMANENT_FAILURES = frozenset({Failure.INVALID, Failure.BLOCKED})
@@ -51,7 +53,7 @@ class Signal(StrEnum):
     """It is no more, and wants no further event (410)."""
 
     REFUSED = "refused"
-    """It does not accept our signature, or us (401, 403)."""
+    """It does not accept our signature, or us (401, 403), for good."""
 
     SKEWED = "skewed"
     """It refuses, and by its own ``Date`` its clock and ours are minutes apart."""
@@ -85,7 +87,7 @@ def judge(
         return Judgement(verdict=verdict)
     date = _date(exchange.date)
     ahead = dt.timedelta(0) if date is None else date - now
-    signal = _signal(exchange.status, ahead)
+    signal = _signal(exchange.status, verdict, ahead)
     cause = _cause(exchange.status, exchange.redirect)
     if signal is Signal.SKEWED:
         cause += f"; {_off(ahead)}"
@@ -134,12 +136,14 @@ def _date(value: str | None) -> dt.datetime | None:
         return None
 
 
-def _signal(status: int, ahead: dt.timedelta) -> Signal | None:
+def _signal(status: int, verdict: Verdict, ahead: dt.timedelta) -> Signal | None:
     if status == _GONE:
         return Signal.GONE
     if status in _OF_BAD_TIMES and abs(ahead) > SKEW:
         return Signal.SKEWED
-    return Signal.REFUSED if status in _UNAUTHORISED else None
+    # One that is tried again is no refusal, as of a proxy that limits its callers by 403.
+    refused = status in UNAUTHORISED and verdict is Verdict.PERMANENT
+    return Signal.REFUSED if refused else None
 
 
 def _off(ahead: dt.timedelta) -> str:

@@ -8,8 +8,13 @@ from typing import Any, ClassVar
 from django import forms
 
 from jobs import durations
-from notify import extra_headers, patterns, signing, topics
-from notify.exceptions import EncryptionError, InvalidHeader, InvalidSecret
+from notify import extra_headers, patterns, signing, targets, topics
+from notify.exceptions import (
+    EncryptionError,
+    InvalidHeader,
+    InvalidSecret,
+    InvalidUrl,
+)
 from notify.models import WebhookEndpoint
 
 UNCHANGED = "(unchanged)"
@@ -92,6 +97,8 @@ class WebhookEndpointForm(forms.ModelForm[WebhookEndpoint]):
             f"{UNCHANGED} keeps one, and a line that is taken out removes its header."
         )
         self._headers: dict[str, str] | None
+        # Now, before the form writes what was typed into the instance.
+        self._origin = _origin_of(self.instance.url)
         try:
             self._headers = self.instance.own_headers()
         except EncryptionError as error:
@@ -116,12 +123,22 @@ class WebhookEndpointForm(forms.ModelForm[WebhookEndpoint]):
             given = extra_headers.parse(self.cleaned_data["headers"])
             for name, value in given.items():
                 if value == UNCHANGED and name in kept:
+                    self._check_goes_to_the_same(name)
                     given[name] = kept[name]
                 elif value == UNCHANGED:
                     raise InvalidHeader(f"the header {name!r} has no value to keep")
             return extra_headers.checked(given)
         except InvalidHeader as error:
             raise forms.ValidationError(str(error), code="invalid_header") from None
+
+    def _check_goes_to_the_same(self, name: str) -> None:
+        """A value that nobody is shown must not be had by pointing the URL, which is cleaned already, elsewhere."""
+        url = self.cleaned_data.get("url")
+        if url and targets.parse(url).origin != self._origin:
+            raise InvalidHeader(
+                f"the header {name!r} has to be typed anew, or taken out: the URL leads to another host now, and what "
+                "is kept was for the one before"
+            )
 
     def clean_timeout(self) -> dt.timedelta | None:
         text: str = self.cleaned_data["timeout"]
@@ -142,6 +159,13 @@ class WebhookEndpointForm(forms.ModelForm[WebhookEndpoint]):
         if not self.errors and "headers" in self.changed_data:
             self.instance.set_headers(self.cleaned_data["headers"])
         return super().save(commit)
+
+
+def _origin_of(url: str) -> str:
+    try:
+        return targets.parse(url).origin
+    except InvalidUrl:
+        return ""
 
 
 def _choices() -> dict[str, str]:

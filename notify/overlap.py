@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from notify import rotation
-from notify.delivery import Judgement, Signal, Verdict
+from notify.delivery import UNAUTHORISED, Judgement, Signal, Verdict
 from notify.exceptions import EncryptionError
 from notify.exchange import Exchange
 from notify.models import WebhookAttempt, WebhookEndpoint
@@ -97,7 +97,11 @@ def _other_secret(sent: Sequence[Sent]) -> str | None:
         sent_to is None
         or status is None
         or not 400 <= status <= 499
-        or last.judgement.verdict is not Verdict.PERMANENT
+        # One of these may be tried again later, and says all the same that the secret is not the receiver's.
+        or (
+            last.judgement.verdict is not Verdict.PERMANENT
+            and status not in UNAUTHORISED
+        )
         or last.judgement.signal is Signal.GONE
     ):
         return None

@@ -54,7 +54,11 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
         return self.order_by(*INBOX_ORDER)
 
     def unread(self) -> NotificationQuerySet:
-        return self.filter(read_at__isnull=True)
+        """Those not read yet, found by the index of the inbox: "read_at IS NULL" would look at all that the user has."""
+        unread = Func(
+            IS_READ, template="%(expressions)s IS FALSE", output_field=BooleanField()
+        )
+        return self.filter(unread)
 
     def mark_read(self) -> int:
         """Set ``read_at`` where it is not set; return how many were unread."""

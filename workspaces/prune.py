@@ -245,7 +245,9 @@ def _remove(clearing: Clearing) -> Cleared | Exception:
         return error
     except BaseException:
         clearing.put_back()
-        _give_back(worktree)
+        # Else who acquires it would get what git has of it, and not what is in the trash: the next attempt finishes it.
+        if not clearing.is_given_up():
+            _give_back(worktree)
         raise
     try:
         clearing.delete(cleared)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 
 PRUNABLE_STATES = ("ready", "pruning", "missing")
 """A worktree in another state is archived and removed by nobody; ``pruning`` is finished."""
+
+
+_Row = TypeVar("_Row", bound=models.Model)
+
+_BATCH = 500
+
+
+def in_batches(rows: models.QuerySet[_Row]) -> Iterator[_Row]:
+    """The rows in the order of their keys, some at a time, as they are then.
+
+    No cursor of the server is left open between: behind a pooler, the next transaction may be in another session.
+    """
+    last = 0
+    while True:
+        batch = list(rows.filter(pk__gt=last).order_by("pk")[:_BATCH])
+        yield from batch
+        if len(batch) < _BATCH:
+            return
+        last = batch[-1].pk
 
 
 class WorkspaceQuerySet(models.QuerySet["Workspace"]):

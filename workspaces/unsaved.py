@@ -11,6 +11,7 @@ from workspaces.archiving import lookup
 from workspaces.models import Workspace, Worktree
 from workspaces.plumbing import presentable
 from workspaces.pruning import contents
+from workspaces.querysets import in_batches
 from workspaces.repository import Repository, Stop
 from workspaces.upkeep import registrations
 from workspaces.upkeep.survey import Action, survey
@@ -91,5 +92,5 @@ def _without_row(workspace: Workspace, repository: Repository) -> Iterator[str]:
 
 
 def _rows(workspace: Workspace) -> Iterator[Worktree]:
-    rows = Worktree.objects.select_related("workspace__owner").order_by("pk")
-    return rows.filter(workspace=workspace).iterator()
+    rows = Worktree.objects.select_related("workspace__owner")
+    return in_batches(rows.filter(workspace=workspace))

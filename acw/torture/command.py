@@ -17,6 +17,7 @@ from acw.torture import preflight, report
 from acw.torture.errors import TortureError
 from acw.torture.run import Plan, Result, run
 from acw.torture.scratch import Scratch, scratch_schema
+from jobs.command_line import positive, up_to
 
 _LARGEST_SEED = 2**31
 _MOST_WORKERS = 16
@@ -34,21 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_positive,
+        type=positive,
         default=Plan.jobs,
         metavar="N",
         help=f"how many come in meanwhile (default: {Plan.jobs:,})",
     )
     parser.add_argument(
         "--workers",
-        type=_workers,
+        type=up_to(_MOST_WORKERS),
         default=Plan.workers,
         metavar="N",
         help=f"processes, each of {Plan.threads} threads (default: {Plan.workers})",
     )
     parser.add_argument(
         "--seed",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="chooses the faults and the jobs (default: a new one, which is printed)",
     )
@@ -97,23 +98,6 @@ def _refusals_as_errors() -> Iterator[None]:
         yield
     except (TortureError, ScratchError) as error:
         raise CommandError(str(error)) from error
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 on, got {text!r}"
-        )
-    return int(text)
-
-
-def _workers(text: str) -> int:
-    number = _positive(text)
-    if number > _MOST_WORKERS:
-        raise argparse.ArgumentTypeError(
-            f"must be at most {_MOST_WORKERS}, got {text!r}"
-        )
-    return number
 
 
 def _minutes(text: str) -> float:

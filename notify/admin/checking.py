@@ -11,7 +11,7 @@ from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from notify.admin.tools import EndpointTools, Tool
+from notify.admin.tools import TEST, EndpointTools, Tool
 from notify.checkup.run import check_up
 from notify.exceptions import NotifyError
 from notify.models import WebhookEndpoint
@@ -36,8 +36,7 @@ class CheckupTool(EndpointTools):
     @method_decorator(require_POST)
     def checkup_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Do it now. The report is the answer and is kept nowhere: another look is another check-up."""
-        allowed = self._may_check_up(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=TEST)
         try:
             report = check_up(endpoint, actor=request.user.get_username())
         except NotifyError as error:
@@ -54,4 +53,4 @@ class CheckupTool(EndpointTools):
         return TemplateResponse(request, template, context)
 
     def _may_check_up(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("notify.test_webhookendpoint")
+        return request.user.has_perm(TEST)

@@ -47,7 +47,7 @@ class RecoverTool(EndpointTools):
     """Asks since when and how fast, says how many that is, and begins only then."""
 
     def has_recover_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("notify.resend_webhookdelivery")
+        return request.user.has_perm(_RESEND)
 
     def tools(self, request: HttpRequest, endpoint: WebhookEndpoint) -> Iterable[Tool]:
         yield from super().tools(request, endpoint)
@@ -66,8 +66,7 @@ class RecoverTool(EndpointTools):
 
     def recover_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The form; with its values as a query what they come to; posted, begin."""
-        allowed = self.has_recover_permission(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=_RESEND)
         given = request.POST or request.GET
         form = RecoverForm(given) if "since" in given else RecoverForm()
         counted = None
@@ -127,4 +126,5 @@ class RecoverTool(EndpointTools):
         )
 
 
+_RESEND = "notify.resend_webhookdelivery"
 _TEMPLATE = "admin/notify/webhookendpoint/recover.html"

@@ -17,7 +17,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from notify import proving, rotation, signing
-from notify.admin.tools import EndpointTools, Tool
+from notify.admin.tools import CHANGE, EndpointTools, Tool
 from notify.exceptions import NotifyError
 from notify.models import WebhookEndpoint
 from notify.rotation import Phase
@@ -110,8 +110,7 @@ class RotationTools(EndpointTools):
     @method_decorator(require_POST)
     def rotate_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Stage a new secret. The answer shows it; it is kept nowhere else in the clear, not in the session either."""
-        allowed = self.has_change_permission(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=CHANGE)
         try:
             secret = rotation.stage(endpoint, actor=request.user.get_username())
         except NotifyError as error:
@@ -131,8 +130,7 @@ class RotationTools(EndpointTools):
         )
 
     def _step(self, step: _Step, request: HttpRequest, object_id: str) -> HttpResponse:
-        allowed = self.has_change_permission(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=CHANGE)
         try:
             step.act(endpoint, actor=request.user.get_username())
         except NotifyError as error:

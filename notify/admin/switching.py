@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 
-from notify.admin.tools import EndpointTools, Tool
+from notify.admin.tools import CHANGE, EndpointTools, Tool
 from notify.health import switching
 from notify.models import WebhookEndpoint
 
@@ -82,8 +82,7 @@ class SwitchTools(EndpointTools):
     def _switch(
         self, switch: _Switch, request: HttpRequest, object_id: str
     ) -> HttpResponse:
-        allowed = self.has_change_permission(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=CHANGE)
         if switch.act(endpoint, actor=request.user.get_username()):
             return self.back(request, endpoint, switch.done)
         return self.back(request, endpoint, switch.idle, messages.WARNING)

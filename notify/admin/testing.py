@@ -11,7 +11,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from notify import sending
-from notify.admin.tools import EndpointTools, Tool
+from notify.admin.tools import TEST, EndpointTools, Tool
 from notify.delivery import Verdict
 from notify.models import WebhookEndpoint
 
@@ -20,7 +20,7 @@ class TestTool(EndpointTools):
     """Sends a test event through the real path, and shows what came of it."""
 
     def has_test_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("notify.test_webhookendpoint")
+        return request.user.has_perm(TEST)
 
     def tools(self, request: HttpRequest, endpoint: WebhookEndpoint) -> Iterable[Tool]:
         yield from super().tools(request, endpoint)
@@ -38,8 +38,7 @@ class TestTool(EndpointTools):
     @method_decorator(require_POST)
     def test_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Send it now."""
-        allowed = self.has_test_permission(request)
-        endpoint = self.endpoint_for(request, object_id, allowed=allowed)
+        endpoint = self.endpoint_for(request, object_id, permission=TEST)
         attempt, judgement = sending.send_test(endpoint)
         self.audit(
             request, "webhook.test_sent", endpoint, verdict=judgement.verdict.value

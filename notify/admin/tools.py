@@ -15,6 +15,9 @@ from django.urls import reverse
 from notify import audit
 from notify.models import WebhookEndpoint
 
+CHANGE, TEST = "notify.change_webhookendpoint", "notify.test_webhookendpoint"
+"""Permissions for buttons."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
@@ -49,14 +52,15 @@ class EndpointTools(admin.ModelAdmin[WebhookEndpoint]):
         return reverse(f"admin:notify_webhookendpoint_{name}", args=[endpoint.pk])
 
     def endpoint_for(
-        self, request: HttpRequest, object_id: str, *, allowed: bool
+        self, request: HttpRequest, object_id: str, *, permission: str
     ) -> WebhookEndpoint:
         """The endpoint that a button was pressed for. Raises PermissionDenied and Http404.
 
         Whoever may not see the endpoint's page may not press its buttons, either.
         """
-        if not (allowed and self.has_view_permission(request)):
-            raise PermissionDenied
+        may_see = self.has_view_permission(request)
+        if not (may_see and request.user.has_perm(permission)):
+            raise PermissionDenied(permission)
         endpoint = self.get_object(request, unquote(object_id))
         if endpoint is None:
             raise Http404

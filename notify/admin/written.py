@@ -8,15 +8,15 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs.markup import block
 from notify import topics
 
 
-def pretty(value: Any) -> SafeString:
+def pretty(value: Any) -> SafeString | str:
     """JSON, as people read it."""
-    return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False))
+    return block(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 class Written(admin.ModelAdmin[Model]):

@@ -10,14 +10,20 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.command_line import Options, Verb, actor, duration
 from notify import endpoints, extra_headers, signing
-from notify.commands.verb import given_secret, print_secret
+from notify.commands.verb import given_line, given_secret, print_secret
 from notify.exceptions import NotifyError
 from notify.models.endpoint import IN_FLIGHT_DEFAULT
+
+FROM_STDIN = "-"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
-    parser.add_argument("url", metavar="URL")
+    parser.add_argument(
+        "url",
+        metavar="URL",
+        help="- reads it from standard input, since other users see a command's arguments",
+    )
     parser.add_argument(
         "--topics",
         default="",
@@ -51,17 +57,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secret-stdin",
         action="store_true",
-        help="read the signing secret from standard input; without this one is made and printed once",
+        help="read the signing secret from standard input, where URL is - from its second line; without this one is "
+        "made and printed once",
     )
 
 
 def _run(command: BaseCommand, options: Options) -> None:
     given = options["secret_stdin"]
+    url = given_line("URL") if options["url"] == FROM_STDIN else options["url"]
     secret = given_secret() if given else signing.new_secret()
     try:
         endpoint = endpoints.add(
             options["name"],
-            options["url"],
+            url,
             topic_names=[
                 name.strip() for name in options["topics"].split(",") if name.strip()
             ],

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from notify import signing
 from notify.models import WebhookEndpoint
 
-_LONGEST_LINE = 1_000
-"""Characters read where a secret is expected: more than any has."""
+_LONGEST_LINE = 5_000
+"""Characters read where a secret or a URL is expected: more than any has."""
 
 
 def name_argument(parser: argparse.ArgumentParser) -> None:
@@ -37,14 +37,19 @@ def endpoint_named(name: str) -> WebhookEndpoint:
     return endpoint
 
 
-def given_secret() -> str:
-    """The first line of standard input. Raises CommandError, a wrong call, for what is no text."""
+def given_line(option: str) -> str:
+    """The next line of standard input, which ``option`` asks for. Raises CommandError, a wrong call, for what is no text."""
     try:
         return sys.stdin.readline(_LONGEST_LINE)
     except UnicodeDecodeError:
         raise CommandError(
-            "--secret-stdin: standard input is no text", returncode=2
+            f"{option}: standard input is no text", returncode=2
         ) from None
+
+
+def given_secret() -> str:
+    """The secret, for ``--secret-stdin``; see :func:`given_line`."""
+    return given_line("--secret-stdin")
 
 
 def print_secret(command: BaseCommand, secret: str) -> None:

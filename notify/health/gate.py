@@ -18,7 +18,7 @@ from notify.models import WebhookAttempt, WebhookEndpoint
 from notify.querysets import DELIVERY_TYPE
 
 LOOK_AGAIN = dt.timedelta(minutes=1)
-"""How long a delivery waits before it looks whether what was switched off is on again."""
+"""How long a delivery waits before it looks whether webhooks as a whole are on again."""
 
 SOONEST = dt.timedelta(seconds=1)
 """How long one waits, at least, while the endpoint's breaker keeps it back."""
@@ -104,8 +104,11 @@ def let_in(endpoint: WebhookEndpoint) -> None:
 
 def _wait(endpoint: WebhookEndpoint) -> tuple[dt.timedelta, dt.timedelta]:
     """How long, and how far apart."""
-    if not endpoint.enabled or not settings.NOTIFY_WEBHOOK_ENABLED:
+    if not settings.NOTIFY_WEBHOOK_ENABLED:
         return LOOK_AGAIN, _NOT_AT_ALL
+    if not endpoint.enabled:
+        # Whoever enables it has them come. Each look writes every row of the backlog anew.
+        return max(LOOK_AGAIN, settings.NOTIFY_WEBHOOK_BREAKER_MAX_WAIT), _NOT_AT_ALL
     apart = backlog.spacing(endpoint)
     recovers = endpoint.breaker == State.RECOVERING
     if endpoint.breaker == State.CLOSED or (recovers and settling.look(endpoint)):

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from jobs.postponing import SPREAD
-from notify.delivery import Judgement, Verdict
+from notify.delivery import UNAUTHORISED, Judgement, Verdict
 from notify.health import backlog, breaker, changes, places
 from notify.health.breaker import Fate, Progress, Rules, Run, Standing
 from notify.models import WebhookAttempt, WebhookEndpoint
@@ -25,8 +25,6 @@ from notify.querysets import WebhookAttemptQuerySet
 
 RUN_LENGTH = 100
 """Attempts that a run of failures is looked for in, at most."""
-
-_UNAUTHORISED = (401, 403)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,7 +148,7 @@ def _run(endpoint: WebhookEndpoint, attempt: WebhookAttempt) -> Run:
     failed = _alike(rows, lambda verdict, _: verdict == retry)
     refused = _alike(
         rows,
-        lambda verdict, status: verdict == permanent and status in _UNAUTHORISED,
+        lambda verdict, status: verdict == permanent and status in UNAUTHORISED,
     )
     return Run(
         failures=len(failed),

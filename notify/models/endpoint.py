@@ -21,12 +21,14 @@ from notify.topics import NAME_MAX_LENGTH as TOPIC_MAX_LENGTH
 
 REASON_MAX_LENGTH = 300
 IN_FLIGHT_DEFAULT, IN_FLIGHT_MOST = 4, 100
-_ENCRYPTED = (
+ENCRYPTED = (
     "encrypted_headers",
     "encrypted_secret",
     "staged_secret",
     "retiring_secret",
 )
+"""The fields that are under one of ``ACW_ENCRYPTION_KEYS``, or empty."""
+
 TIMEOUT_SHORTEST, TIMEOUT_LONGEST = dt.timedelta(seconds=1), dt.timedelta(minutes=1)
 
 
@@ -179,7 +181,7 @@ class WebhookEndpoint(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save; all that is encrypted goes under the first of the encryption keys."""
         self.url = targets.parse(self.url).url
-        for name in _ENCRYPTED:
+        for name in ENCRYPTED:
             if token := getattr(self, name):
                 setattr(self, name, encryption.renew(token))
         self.updated_at = Now()

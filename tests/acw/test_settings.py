@@ -145,6 +145,9 @@ def test_a_relative_data_directory_is_below_the_project():
     ("variables", "said"),
     [
         ({"JOBS_WORKERS": "two"}, "JOBS_WORKERS cannot be 'two'"),
+        ({"JOBS_WORKERS": "1001"}, "JOBS_WORKERS cannot be '1001'"),
+        ({"JOBS_MAX_PAYLOAD": "16383"}, "JOBS_MAX_PAYLOAD cannot be '16383'"),
+        ({"JOBS_STALL_AFTER": "25h"}, "JOBS_STALL_AFTER cannot be '25h'"),
         ({"JOBS_SHUTDOWN_GRACE": "30"}, "JOBS_SHUTDOWN_GRACE cannot be '30'"),
         ({"JOBS_POLL_INTERVAL": "1x"}, "unknown unit 'x'"),
         ({"JOBS_ENABLED": "maybe"}, "JOBS_ENABLED cannot be 'maybe'"),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import pytest
 from django.core import checks
@@ -97,3 +99,53 @@ def test_a_payload_annotation_must_be_resolvable():
         """Its payload's class is not there at run time."""
 
     assert ids() == ["jobs.E003"]
+
+
+class Named(NamedTuple):
+    """No dataclass."""
+
+    text: str
+
+
+class Typed(TypedDict):
+    """A dict, to those who check types."""
+
+    text: str
+
+
+@dataclass
+class Declared:
+    """What a handler may declare."""
+
+    text: str
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [str, list[str], Named, Declared | None, type(None)],
+    ids=["text", "list", "tuple", "union", "None"],
+)
+def test_a_payload_annotation_is_of_a_kind_that_a_handler_is_given(annotation: object):
+    def handler(context: JobContext, payload: Any) -> None: ...
+
+    handler.__annotations__["payload"] = annotation
+    registry.job_handler("test.annotated")(handler)
+    assert ids() == ["jobs.E003"]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [Declared, dict, dict[str, int], Mapping[str, Any], Any, object, Typed],
+    ids=["dataclass", "dict", "its items", "mapping", "Any", "object", "typed"],
+)
+def test_a_dataclass_and_whatever_a_dict_is_may_be_a_payload(annotation: object):
+    def handler(context: JobContext, payload: Any) -> None: ...
+
+    handler.__annotations__["payload"] = annotation
+    registry.job_handler("test.annotated")(handler)
+    assert ids() == []
+
+
+def test_a_payload_without_an_annotation_is_a_dict():
+    registry.job_handler("test.annotated")(lambda context, payload: None)
+    assert ids() == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import errno
 import getpass
 import os
 import subprocess
@@ -22,7 +23,9 @@ from jobs.command_line import (
     actor,
     add_subcommand,
     duration,
+    positive,
     subcommands,
+    up_to,
 )
 
 
@@ -67,6 +70,35 @@ def test_other_errors_keep_their_traceback():
     command.error = KeyError("x")
     with pytest.raises(KeyError):
         call_command(command)
+
+
+def test_what_the_system_raises_is_one_line():
+    command = Failing()
+    command.error = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(CommandError) as raised:
+        call_command(command)
+    assert str(raised.value) == "the system refused: [Errno 5] Input/output error"
+    assert raised.value.returncode == 1
+
+
+@pytest.mark.django_db
+def test_an_argument_that_is_no_text_is_a_wrong_call():
+    with pytest.raises(CommandError, match=r"'x\\udcff' is no UTF-8") as raised:
+        call_command("jobs", "list", "--type", "x\udcff")
+    assert raised.value.returncode == 2
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "", "1_0", "٣", "9" * 5000])
+def test_a_positive_number_is_of_digits_and_fits_a_column(text: str):
+    with pytest.raises(argparse.ArgumentTypeError, match="whole number from 1 on"):
+        positive(text)
+    assert positive("9" * 18) == 10**18 - 1
+
+
+def test_a_number_may_have_a_bound():
+    assert up_to(1000)("1000") == 1000
+    with pytest.raises(argparse.ArgumentTypeError, match="at most 1,000, got '1001'"):
+        up_to(1000)("1001")
 
 
 def greet(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -165,6 +197,24 @@ def test_where_nobody_reads_what_it_prints_it_says_only_its_error(
         _, complaint = chatty.communicate(wish + b"\n", timeout=60)
 
     assert (chatty.returncode, complaint) == (1, said)
+
+
+@pytest.mark.parametrize("wish", [b"", b"it failed"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_where_the_disk_is_full_it_says_so_in_one_line(wish: bytes, unbuffered: str):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", _CHATTY],
+            input=wish + b"\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            timeout=60,
+            check=False,
+        )
+    full_disk = b"the system refused: [Errno 28] No space left on device"
+    said = wish if wish and not unbuffered else full_disk
+    assert (done.returncode, done.stderr) == (1, b"CommandError: %s\n" % said)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,18 @@ def test_snooze_is_later_and_gives_the_attempt_back() -> None:
     assert outcome == Outcome(status=Status.PENDING, delay=7 * SECOND, refund=True)
 
 
+@pytest.mark.parametrize("delay", [5, 5.0, None])
+def test_a_snooze_of_no_duration_is_a_failure_that_says_so(delay: Any) -> None:
+    def handler(context: JobContext, payload: Any) -> None:
+        raise Snooze(delay)
+
+    outcome = run(handler)
+    assert outcome is not None
+    assert (
+        outcome.error == f"TypeError: Snooze: delay must be a timedelta, got {delay!r}"
+    )
+
+
 def test_a_lost_lease_leaves_nothing_to_write() -> None:
     assert run(raising(LeaseLost("gone"))) is None
 

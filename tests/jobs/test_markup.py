@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from jobs import markup
@@ -20,6 +22,19 @@ def test_everything_is_escaped(made: str):
     assert "<script" not in made
     assert 'alert("' not in made
     assert "&lt;script&gt;" in made
+
+
+@pytest.mark.parametrize("show", [markup.block, markup.cut])
+def test_what_cannot_be_seen_is_made_visible(show: Callable[[str], str]):
+    made = show("exe.\u202egnp\x1b[31m")
+    assert "\u202e" not in made
+    assert "\x1b" not in made
+    assert "exe.\ufffdgnp\ufffd[31m" in made
+
+
+def test_a_traceback_keeps_its_lines_and_turns_nothing_around():
+    made = markup.folded("Traceback", "one\n\u202etwo")
+    assert "one\n\ufffdtwo" in made
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,22 @@ def test_what_cannot_work_is_refused_at_registration() -> None:
         job_handler("test.one")(lambda payload: None)  # type: ignore[misc, arg-type]
 
 
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda *, context, payload: None,
+        lambda context, *, payload: None,
+        lambda context, *payload: None,
+        lambda context, **payload: None,
+        lambda context, payload, more: None,
+    ],
+    ids=["by name", "payload by name", "rest", "rest by name", "three"],
+)
+def test_a_handler_that_could_not_be_called_is_refused(handler: Any) -> None:
+    with pytest.raises(ValueError, match=r"takes \(context, payload\)"):
+        job_handler("test.uncallable")(handler)
+
+
 def test_an_unknown_type_names_the_closest() -> None:
     job_handler("test.plain")(plain)
     with pytest.raises(UnknownJobType, match=r"did you mean 'test.plain'"):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -397,3 +398,22 @@ def test_a_tick_has_its_interval_within_limits(
 ) -> None:
     settings.JOBS_TEST_SWEEP_INTERVAL = interval
     assert deadline(registry.runners()["test_sweep"]) == allowed
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_child_that_comes_back_from_a_tick_records_nothing(
+    registered: Runner, sweep: Sweep
+) -> None:
+    statuses: list[int] = []
+
+    def fork() -> None:
+        child = os.fork()
+        if not child:
+            raise SystemExit(7)
+        _, status = os.waitpid(child, 0)
+        statuses.append(os.waitstatus_to_exitcode(status))
+
+    sweep.meanwhile = fork
+    assert run_now(registered, worker="w1") == {"swept": 1}
+    assert statuses == [7]
+    assert state().last_outcome == Outcome.COMPLETED

@@ -59,6 +59,7 @@ def carrying(inner: ipaddress.IPv4Address) -> Iterator[Address]:
     number = int(inner)
     for prefix, shift in (
         ("::ffff:0:0", 0),
+        ("::ffff:0:0:0", 0),
         ("::", 0),
         ("64:ff9b::", 0),
         ("64:ff9b:1::", 0),

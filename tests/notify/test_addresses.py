@@ -50,6 +50,10 @@ def test_public_addresses_may_be_reached(address: str):
         ("fd00::1", "fc00::/7"),
         ("ff02::1", "ff00::/8"),
         ("100:0:0:1::1", "100:0:0:1::/64"),
+        ("::ffff:0:7f00:1", "::/3"),
+        ("64:ff9b:2::1", "::/3"),
+        ("4000::1", "4000::/2"),
+        ("fe00::1", "8000::/1"),
     ],
 )
 def test_special_addresses_are_refused_with_the_network_that_they_are_in(

@@ -53,6 +53,17 @@ def test_which_4xx_ask_for_another_try_is_a_setting():
     )
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_is_tried_again_by_the_setting_is_no_refusal_of_us(status: int):
+    """Or the event dies at its first answer, setting or not."""
+    exchange = Exchange(status=status, duration=NO_TIME)
+
+    found = judge(exchange, now=NOW, ask_again={status})
+
+    assert (found.verdict, found.signal) == (Verdict.RETRY, None)
+    assert judge(exchange, now=NOW).signal is Signal.REFUSED
+
+
 def test_the_settings_default_is_the_contracts(settings: Settings):
     assert settings.NOTIFY_WEBHOOK_RETRY_STATUSES == ASK_AGAIN == {408, 425, 429}
 

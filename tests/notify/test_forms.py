@@ -150,6 +150,31 @@ def test_a_header_is_kept_changed_added_or_removed_by_its_line(
 
 
 @pytest.mark.parametrize(
+    ("url", "goes"),
+    [
+        ("https://hooks.example/other/path", True),
+        ("https://hooks.example:8443/", False),
+        ("http://hooks.example/", False),
+        ("https://attacker.example/", False),
+    ],
+)
+def test_a_header_that_is_kept_goes_to_no_other_host(url: str, goes: bool):
+    """Or whoever may change an endpoint could have its credentials sent to a machine of their own."""
+    endpoint = EndpointFactory(url="https://hooks.example/path")
+    endpoint.set_headers({"Authorization": "Bearer abc"})
+    endpoint.save()
+
+    kept = form(endpoint, url=url, headers="Authorization: (unchanged)")
+    assert kept.is_valid() == goes
+    if not goes:
+        assert "'Authorization' has to be typed anew" in kept.errors["headers"][0]
+    endpoint.refresh_from_db()
+    assert form(endpoint, url=url, headers="Authorization: Bearer new").is_valid()
+    endpoint.refresh_from_db()
+    assert form(endpoint, url=url, headers="").is_valid()
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("Authorization", "line 1 is not of the form"),

@@ -182,6 +182,20 @@ def test_a_receiver_that_refuses_both_secrets_refuses_the_event(sink: Sink):
     assert secrets_of(endpoint) == [SECRET, NEW_SECRET]
 
 
+def test_a_refusal_that_would_be_tried_again_is_sent_at_once_under_the_other_secret(
+    sink: Sink, settings: Settings
+):
+    settings.NOTIFY_WEBHOOK_RETRY_STATUSES = {401}
+    endpoint = EndpointFactory(url=sink.url)
+    stage(endpoint)
+    sink.behave = Receiver(by_the_contract, NEW_SECRET)
+
+    job = deliver()
+
+    assert (job.status, job.attempts) == (Status.COMPLETED, 1)
+    assert secrets_of(endpoint) == [NEW_SECRET, SECRET]
+
+
 @pytest.mark.parametrize("status", [301, 410, 429, 500])
 def test_what_no_signature_can_mend_is_sent_once(sink: Sink, status: int):
     stage(EndpointFactory(url=sink.url))

@@ -62,6 +62,22 @@ def test_the_inbox_is_read_in_the_order_of_its_index():
     assert "Sort" not in plan
 
 
+def test_the_unread_are_found_without_a_look_at_all_that_was_read():
+    """Each page of the admin counts them."""
+    user = UserFactory()
+    Notification.objects.bulk_create(
+        Notification(user=user, topic=TOPIC, title="x", read_at=None if n < 9 else NOW)
+        for n in range(3000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE notifications")
+
+    unread = Notification.objects.of(user).unread()
+
+    assert "notifications_inbox" in unread.explain()
+    assert unread.count() == 9
+
+
 def test_marking_as_read_keeps_the_first_time():
     earlier = NOW - dt.timedelta(days=1)
     read = NotificationFactory(read_at=earlier)

@@ -80,6 +80,9 @@ def cases_of(timestamp: str, signature: str) -> dict[str, Case]:
         "altered": replace(bad, body=BODY + b" "),
         "forged": replace(bad, headers=headers_of(SECRET[::-1])),
         "another's": replace(bad, secret=SECRET[::-1]),
+        "signed with no secret for who has none": replace(
+            bad, headers=headers_of(""), secret=""
+        ),
         "without headers": replace(bad, headers={}),
         "another time": at(str(int(headers[timestamp]) + 1)),
         "no time": at(""),
@@ -173,13 +176,38 @@ def test_a_verifier_of_the_page_takes_what_is_genuine_and_nothing_else(
     assert dict(zip(cases, verifiers[language](), strict=True)) == expected
 
 
+def test_where_openssl_is_missing_the_shells_verifier_takes_nothing(tmp_path: Path):
+    """Or two empty results would be equal, whatever the signature."""
+    script, body = tmp_path / "verify.sh", tmp_path / "body"
+    script.write_text(snippet("sh", "verify.sh"))
+    body.write_bytes(BODY)
+    for tool in ("cat", "cut", "date"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or cannot_run(tool))
+    headers = headers_of()
+
+    for signature in ("", "forged", headers["X-ACW-Signature"]):
+        ended = subprocess.run(
+            ["/bin/sh", script, body],
+            env={
+                "PATH": str(tmp_path),
+                "SECRET": SECRET,
+                "TIMESTAMP": headers["X-ACW-Timestamp"],
+                "SIGNATURE": signature,
+            },
+            check=False,
+            capture_output=True,
+        )
+        assert b"openssl" in ended.stderr
+        assert ended.returncode == 1
+
+
 def test_the_pages_use_of_a_library_takes_what_is_genuine_and_nothing_else():
     cases = cases_of("webhook-timestamp", "webhook-signature")
     # The library also parses the body as JSON, takes base64 with something behind it, and a number with spaces.
     for name in ("empty", "a longer signature", "a time and more"):
         del cases[name]
     asked = [
-        replace(case, secret=signing.standard_form(case.secret))
+        replace(case, secret=case.secret and signing.standard_form(case.secret))
         for case in cases.values()
     ]
 

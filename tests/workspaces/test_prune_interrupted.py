@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from workspaces.exceptions import (
 from workspaces.models import LedgerEntry, Workspace, Worktree, WorktreeArchive
 from workspaces.plumbing import locking
 from workspaces.prune import Outcome, archive_worktree, prune_worktree
+from workspaces.pruning import trash
 from workspaces.repository import Repository
 
 pytestmark = pytest.mark.django_db
@@ -255,3 +257,27 @@ def test_a_restoration_that_was_interrupted_and_cannot_be_finished_is_given_up(
     assert row.state == Worktree.State.MISSING
     assert "is not in the clone" in row.state_reason
     assert use(worktree) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "I/O error")])
+def test_what_breaks_off_when_it_is_archived_already_gives_no_row_back_without_its_files(
+    worktree: Worktree,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+):
+    (path / "untracked").write_text("work\n")
+    give_up = trash.give_up
+
+    def breaking_off(*arguments: Any) -> None:
+        give_up(*arguments)
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trash, "give_up", breaking_off)
+        with pytest.raises(type(error)):
+            archive_worktree(worktree.pk, actor="ada")
+    assert Worktree.objects.get().state == Worktree.State.PRUNING
+    holds.acquire_again(worktree.pk, holder="agent")
+    assert (path / "untracked").read_text() == "work\n"
+    assert LedgerEntry.objects.filter(action="pruned").count() == 1

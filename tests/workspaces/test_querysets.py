@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 
+import psycopg
 import pytest
+from django.db import connection
 from django.db.models import DateTimeField, Value
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.acceptance.pgbouncer import through
 from tests.workspaces.conftest import make_idle
 from tests.workspaces.factories import (
     AttachmentFactory,
@@ -187,3 +192,28 @@ def test_attachments_by_what_became_of_their_conversation():
     assert set(Attachment.objects.orphaned(THRESHOLD)) == {orphan}
     assert set(Attachment.objects.reached_from("elsewhere")) == {elsewhere}
     assert Attachment.objects.reached_from("").count() == 5
+
+
+def test_each_row_comes_once_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(querysets, "_BATCH", 2)
+    made = WorkspaceFactory.create_batch(4)
+    with CaptureQueriesContext(connection) as queries:
+        found = list(querysets.in_batches(Workspace.objects.order_by("-name")))
+    assert found == made
+    assert len(queries) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_row_comes_also_where_every_transaction_is_in_another_session(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(querysets, "_BATCH", 1)
+    made = WorkspaceFactory.create_batch(3)
+    with through("transaction") as pooler, contextlib.ExitStack() as others:
+        found = []
+        for workspace in querysets.in_batches(Workspace.objects.all()):
+            found.append(workspace)
+            # Takes the session that the pooler has just had back.
+            other = others.enter_context(psycopg.connect(pooler.url))
+            other.execute("SELECT 1")
+    assert found == made

@@ -72,7 +72,7 @@ class ApprovedAdmin(VerbAdmin[Workspace]):
 
     def _approve_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         if not (request.user.has_perm(_APPROVE) and self.has_view_permission(request)):
-            raise PermissionDenied
+            raise PermissionDenied(_APPROVE)
         workspace = self.get_object(request, unquote(object_id))
         if workspace is None:
             raise Http404(f"there is no workspace {object_id}")

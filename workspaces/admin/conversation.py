@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import InlineModelAdmin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.forms import BaseInlineFormSet, ModelForm
@@ -12,7 +13,6 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from jobs.admin_permissions import OnlyRead
-from jobs.markup import NOTHING
 from jobs.pagination import CappedPaginator
 from workspaces import actions
 from workspaces.admin import pieces
@@ -101,6 +101,17 @@ class ConversationAdmin(admin.ModelAdmin[Conversation]):
             .annotate(attachment_count=Coalesce(Subquery(counts), 0))
         )
 
+    def get_fields(
+        self, request: HttpRequest, obj: Conversation | None = None
+    ) -> list[Any]:
+        # A new one has nothing yet that could be shown.
+        return ["title", "owner", "worktree"] if obj is None else list(self.fields)
+
+    def get_inlines(
+        self, request: HttpRequest, obj: Conversation | None
+    ) -> list[type[InlineModelAdmin[Any, Any]]]:
+        return [] if obj is None else list(self.inlines)
+
     def has_delete_permission(
         self, request: HttpRequest, obj: Conversation | None = None
     ) -> bool:
@@ -126,8 +137,6 @@ class ConversationAdmin(admin.ModelAdmin[Conversation]):
 
     @admin.display(description="attachments")
     def all_attachments(self, conversation: Any) -> SafeString | str:
-        if conversation.pk is None:
-            return NOTHING
         count: int = conversation.attachment_count
         text = (
             f"{count:,}, of which the newest {SHOWN} are below"

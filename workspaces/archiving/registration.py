@@ -14,7 +14,7 @@ from workspaces.archiving.reading import Top, shown
 from workspaces.archiving.store import Store
 from workspaces.exceptions import ArchiveTooLarge, NotArchivable
 from workspaces.holding import nested
-from workspaces.plumbing import presentable
+from workspaces.plumbing import clone_files, presentable
 from workspaces.repository import Repository, Stop
 
 INDEX = b"index"
@@ -27,6 +27,8 @@ _HEAD_MOST = 4096
 _OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _NOWHERE = "0" * 40
 _HEADS = b"refs/heads/"
+# As file systems have it: each part of a branch's name is that of a file.
+_NAME_LONGEST = 255
 
 COMES_BACK_TO = (
     b"rebase-merge/head-name",
@@ -73,10 +75,20 @@ def head(repository: Repository, top: Top, listed: Manifest) -> Head:
     if _OBJECT.fullmatch(text):
         return Head("", text.decode())
     name = text.removeprefix(b"ref:").strip().decode(errors="surrogateescape")
-    if text.startswith(b"ref:") and name.startswith("refs/") and ".." not in name:
+    if text.startswith(b"ref:") and _is_reference(name):
         return Head(name, _commit_of(repository, name))
     raise NotArchivable(
         "its HEAD names neither a branch nor a commit; check out what it was on"
+    )
+
+
+def _is_reference(name: str) -> bool:
+    """Whether git could have a reference of the name, which may be anything that an agent wrote."""
+    raw = os.fsencode(name)
+    return (
+        raw.startswith(b"refs/")
+        and clone_files.is_name(raw)
+        and max(map(len, raw.split(b"/"))) <= _NAME_LONGEST
     )
 
 
@@ -103,7 +115,7 @@ def comes_back_to(repository: Repository, top: Top, listed: Manifest) -> Head:
         # A rebase notes the whole name, a bisection the short one; or what was no branch.
         short = text.strip().removeprefix(_HEADS)
         name = (_HEADS + short).decode(errors="surrogateescape")
-        commit = None if not short or b".." in short else repository.commit_of(name)
+        commit = repository.commit_of(name) if _is_reference(name) else None
         if commit is not None:
             return Head(name, commit)
     return Head("", "")

@@ -92,7 +92,10 @@ def _is_there(repository: Repository, worktree: Worktree, *, stop: Stop | None) 
             f"{worktree} was taken out of use: {worktree.state_reason}"
         )
     if worktree.state in {State.CREATING, State.PRUNING}:
-        raise WorktreeBusy(f"{worktree} is {worktree.state}; try again later")
+        # Whoever was at it is dead, since the lock is ours.
+        raise WorktreeBusy(
+            f"{worktree} is {worktree.state}, and that was interrupted: acquire it, or run worktree_prune, which finishes or undoes it"
+        )
     if worktree.state != State.READY:
         return False
     path = paths.own_worktree_path(worktree)

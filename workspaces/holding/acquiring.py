@@ -237,7 +237,9 @@ def _create(repository: Repository, wanted: Wanted, *, stop: Stop | None) -> Wor
         if not os.path.lexists(path):
             worktree.delete()
         raise
-    held = leases.hold(worktree.pk, holder=wanted.holder, lease=wanted.lease)
+    # Whole or not at all: nobody who gets an error is left to let go of it.
+    with transaction.atomic():
+        held = leases.hold(worktree.pk, holder=wanted.holder, lease=wanted.lease)
     log.info(LogEvent.WORKTREE_CREATED, extra=leases.facts(held))
     return _logged(held)
 

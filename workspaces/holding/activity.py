@@ -23,6 +23,9 @@ from workspaces.repository import Repository
 
 log = logging.getLogger(__name__)
 
+CLOCKS_DIFFER = dt.timedelta(hours=1)
+"""By how much times of files may be ahead: of a file server's clock, or of this host's before it was put back."""
+
 _TOUCHED = ("index", "HEAD", "ORIG_HEAD", "COMMIT_EDITMSG")
 """What git changes in the registration of the worktree that it works in."""
 
@@ -70,7 +73,7 @@ def note(repository: Repository, worktree: Worktree, path: Path) -> bool:
 def last_change(repository: Repository, path: Path) -> dt.timedelta | None:
     """How long ago the directory or its registration was changed; None where nothing says so.
 
-    What is from the future was made so, and says nothing.
+    What is from the future by no more than :data:`CLOCKS_DIFFER` was changed just now; what is from later was made so, and says nothing.
     """
     admin = worktrees.registration(repository, path)
     touched = [path] + ([] if admin is None else [admin / name for name in _TOUCHED])
@@ -81,8 +84,9 @@ def last_change(repository: Repository, path: Path) -> dt.timedelta | None:
             ages.append(now - os.lstat(file).st_mtime)
         except OSError:
             continue
-    past = [age for age in ages if age >= 0]
-    return dt.timedelta(seconds=min(past)) if past else None
+    ahead = -CLOCKS_DIFFER.total_seconds()
+    believed = [max(age, 0) for age in ages if age >= ahead]
+    return dt.timedelta(seconds=min(believed)) if believed else None
 
 
 def _name(process: int) -> str:

@@ -47,6 +47,10 @@ def end_among(rows: WorktreeQuerySet) -> int:
 
 
 def _end(worktree: Worktree, used: dict[int, list[str]]) -> bool:
+    if not _can_be_looked_at(worktree):
+        return (
+            False  # its disk is away, say, and its agent may be at work when it is back
+        )
     sign = _sign_of_life(worktree, used)
     same = Worktree.objects.expired().filter(
         pk=worktree.pk, fencing_no=worktree.fencing_no
@@ -77,6 +81,14 @@ def _end(worktree: Worktree, used: dict[int, list[str]]) -> bool:
         extra={**leases.facts(worktree), "holder": worktree.held_by},
     )
     return True
+
+
+def _can_be_looked_at(worktree: Worktree) -> bool:
+    """Whether its workspace's clone is where it has to be, beside which it lies; that it is gone itself says nothing of its disk."""
+    try:
+        return Repository(paths.own_directory(worktree.workspace)).path.is_dir()
+    except (OutsideDataDirectory, OSError):
+        return False
 
 
 def _sign_of_life(worktree: Worktree, used: dict[int, list[str]]) -> str:

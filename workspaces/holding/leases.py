@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Case, F, QuerySet, TextField, Value, When
 from django.db.models.functions import Coalesce, Now
 
@@ -220,6 +220,9 @@ def used(**changes: Any) -> dict[str, Any]:
 
 def abandon(worktree: Worktree) -> None:
     """End this very hold, of which nothing came: it was no use."""
+    # What kept it from its holder may be that the session was lost, and nobody else knows of the hold.
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
     Worktree.objects.held().filter(
         pk=worktree.pk, fencing_no=worktree.fencing_no
     ).update(**_OVER)

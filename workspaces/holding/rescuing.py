@@ -17,12 +17,13 @@ _RESCUED_MOST = 1000
 _OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 # Submodules' repositories, with objects of their own.
 _NOT_OURS = "modules"
+_FETCHED = "FETCH_HEAD"
 
 
 def rescue(
     repository: Repository, admin: Path, *, prefix: str, stop: Stop | None = None
 ) -> list[str]:
-    """Give each commit that a registration's files name, and no branch leads to, a branch; return their names.
+    """Give each commit that a registration's files name, and no branch or tag leads to, a branch; return their names.
 
     Where HEAD is or was at, what is being merged or picked, what an operation in progress has stashed, references of its own.
     """
@@ -40,6 +41,7 @@ def rescue(
                     *some,
                     "--not",
                     "--branches",
+                    "--tags",
                     "--remotes",
                     "--",
                 ],
@@ -60,9 +62,14 @@ def _named(admin: Path) -> Iterator[str]:
             directories.remove(_NOT_OURS)
         directories.sort()
         for file in sorted(files):
-            if not (Path(above) == admin and file.startswith(("index", "sharedindex"))):
-                text = worktrees.read_regular(Path(above, file), most=_FILE_MOST)
-                names = _OBJECT.findall(text or b"")
-                yield from (
-                    name.decode() for name in reversed(names) if name.strip(b"0")
-                )
+            is_top = Path(above) == admin
+            if not (is_top and file.startswith(("index", "sharedindex", _FETCHED))):
+                yield from _named_in(Path(above, file))
+    # Others' work, and there may be more of it than is rescued.
+    yield from _named_in(admin / _FETCHED)
+
+
+def _named_in(file: Path) -> Iterator[str]:
+    text = worktrees.read_regular(file, most=_FILE_MOST)
+    names = _OBJECT.findall(text or b"")
+    return (name.decode() for name in reversed(names) if name.strip(b"0"))

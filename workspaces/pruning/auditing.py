@@ -12,6 +12,7 @@ from workspaces import hosts, paths
 from workspaces.archiving import bundles, verifying
 from workspaces.exceptions import ArchiveDamaged, GitStopped, WorkspacesError
 from workspaces.models import LedgerEntry, Workspace, WorktreeArchive
+from workspaces.querysets import in_batches
 from workspaces.repository import Repository, Stop
 
 
@@ -45,7 +46,7 @@ def audit(
     entries = LedgerEntry.objects.filter(action=LedgerEntry.Action.PRUNED)
     if worktree_id is not None:
         entries = entries.filter(worktree_id=worktree_id)
-    for entry in entries.order_by("pk").iterator(500):
+    for entry in in_batches(entries):
         yield _audited(entry, stop)
 
 

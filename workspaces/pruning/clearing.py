@@ -102,7 +102,6 @@ class Clearing:
             # Whoever came in by a directory that was open all the time.
             self._refuse_used(moved)
             trash.give_up(self.repository, key, taken.pk)
-        taken.refresh_from_db()
         return Cleared(archive=taken, verdict=verdict)
 
     def _taken(self, moved: Path) -> WorktreeArchive:
@@ -215,6 +214,13 @@ class Clearing:
                 },
             )
         trash.take_out(self.repository, self.worktree.pk, self.path)
+
+    def is_given_up(self) -> bool:
+        """Whether all of it is in an archive and out of reach, so that it can only be finished: there is nothing to put back."""
+        given_up = trash.archives_of(self.repository, self.worktree.pk)
+        # What is left of one that was restored since is of its life before.
+        archives = WorktreeArchive.objects.filter(pk__in=given_up, restored_at=None)
+        return bool(given_up) and archives.exists()
 
     def delete(self, cleared: Cleared) -> None:
         """Delete what is archived; raises OSError where something cannot be deleted, and can be called again."""

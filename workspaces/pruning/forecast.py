@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from django.conf import settings
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from jobs.durations import written
@@ -58,7 +59,10 @@ def _kept() -> WorktreeQuerySet:
     warned_now = warn.due().values("pk")
     unfinished = Worktree.objects.unfinished().values("pk")
     return (
-        over.exclude(pk__in=due).exclude(pk__in=warned_now).exclude(pk__in=unfinished)
+        over.exclude(pk__in=due)
+        .exclude(pk__in=warned_now)
+        .exclude(pk__in=unfinished)
+        .annotate(is_kept=Q(kept_until__gt=Now()))
     )
 
 
@@ -111,7 +115,7 @@ def _would_keep(worktree: Worktree) -> str:
         return "would be kept: pinned"
     if worktree.state != Worktree.State.READY:
         return f"would be kept: {worktree.state}"
-    if worktree.kept_until is not None and worktree.prune_warning_at is None:
+    if worktree.is_kept:  # type: ignore[attr-defined] # annotated
         return f"would be kept: until {worktree.kept_until:%Y-%m-%d %H:%M %Z}"
     lead = settings.JOBS_WORKTREE_PRUNE_WARNING_LEAD
     return f"would be kept: it was not warned of {written(lead)} ago (JOBS_WORKTREE_PRUNE_REQUIRE_WARNING)"

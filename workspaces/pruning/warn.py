@@ -26,7 +26,7 @@ from workspaces.holding import activity, leases
 from workspaces.models import Worktree
 from workspaces.pruning import contents, prune_time
 from workspaces.pruning.contents import Contents
-from workspaces.querysets import WorktreeQuerySet
+from workspaces.querysets import WorktreeQuerySet, in_batches
 from workspaces.repository import Repository, Stop
 
 log = logging.getLogger(__name__)
@@ -114,18 +114,7 @@ def _tell(worktree: Worktree, found: Contents | None, problem: str) -> bool:
 
 
 def _rows(rows: WorktreeQuerySet) -> Iterator[Worktree]:
-    """In the order of their ids, some at a time."""
-    last = 0
-    while True:
-        batch = rows.select_related("workspace__owner").filter(pk__gt=last)
-        listed = list(batch.order_by("pk")[:_BATCH])
-        yield from listed
-        if len(listed) < _BATCH:
-            return
-        last = listed[-1].pk
-
-
-_BATCH = 100
+    return in_batches(rows.select_related("workspace__owner"))
 
 
 def _event(worktree: Worktree, found: Contents | None, problem: str) -> Event:

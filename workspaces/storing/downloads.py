@@ -18,8 +18,9 @@ from django.http import FileResponse, HttpResponse, HttpResponseBase
 from jobs.redaction import words
 from workspaces import attachments
 from workspaces.events import LogEvent
-from workspaces.exceptions import WrongHost
+from workspaces.exceptions import AttachmentError, WrongHost
 from workspaces.models import Attachment
+from workspaces.storing import uploads
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,11 @@ def _disposition(name: str) -> str:
     composed = unicodedata.normalize("NFKD", name)
     bare = "".join(each for each in composed if not unicodedata.combining(each))
     plain = _NOT_PLAIN.sub("_", bare)
+    try:
+        uploads.checked_name(plain)
+    except AttachmentError:
+        # "\N{TWO DOT LEADER}" is ".." when it is plain.
+        plain = "attachment"
     said = f'attachment; filename="{plain}"'
     return said if plain == name else f"{said}; filename*=utf-8''{quote(name, safe='')}"
 

@@ -20,7 +20,7 @@ from jobs.redaction import words
 from workspaces import attachments
 from workspaces.events import LogEvent
 from workspaces.models import Attachment
-from workspaces.querysets import AttachmentQuerySet
+from workspaces.querysets import AttachmentQuerySet, in_batches
 from workspaces.storing import file_claims, missing, ownership, storage
 
 log = logging.getLogger(__name__)
@@ -74,8 +74,7 @@ def sweep(retention: dt.timedelta, *, stop: Callable[[], bool]) -> Swept:
     files = 0
     seen: list[str] = []
     try:
-        for listed in _walk(stop):
-            seen.append(listed.directory)
+        for listed in _walk(seen, stop):
             unrecorded = _compare(listed, marks)
             if not reason:
                 files += sum(_delete(name, oldest) for name in _until(unrecorded, stop))
@@ -117,8 +116,8 @@ def _mine() -> AttachmentQuerySet:
     return Attachment.objects.reached_from(storage.home())
 
 
-def _walk(stop: Callable[[], bool]) -> Iterator[_Listed]:
-    """Every directory of the storage, one after the other."""
+def _walk(seen: list[str], stop: Callable[[], bool]) -> Iterator[_Listed]:
+    """Every directory of the storage, one after the other; what is there comes to ``seen``."""
     waiting = [("", 0)]
     while waiting and not stop():
         directory, depth = waiting.pop()
@@ -128,7 +127,9 @@ def _walk(stop: Callable[[], bool]) -> Iterator[_Listed]:
             continue  # nothing was stored yet, or it has just gone
         except PermissionError:  # a disk's own, say
             _tell_unswept(f"its directory {directory or '/'} may not be listed")
+            seen.append(directory)  # of what is in it nothing is known, either way
             continue
+        seen.append(directory)
         names = [*directories, *files]
         if not all(map(_is_text, names)):
             _tell_unswept(
@@ -161,7 +162,7 @@ def _compare(listed: _Listed, marks: missing.Marks) -> list[str]:
     rows = rows.filter(directory=listed.directory)
     here = storage.home()
     recorded: set[str] = set()
-    for row in rows.only("file", "host", "missing_at", "name").iterator():
+    for row in rows.only("file", "host", "missing_at", "name"):
         name = row.file.name or ""
         recorded.add(name)
         if here and row.host != here:
@@ -205,9 +206,7 @@ def _delete(name: str, oldest: dt.datetime) -> bool:
 def _ask_for_each(
     rows: AttachmentQuerySet, marks: missing.Marks, stop: Callable[[], bool]
 ) -> None:
-    for row in _until(
-        rows.only("file", "missing_at", "name").order_by("pk").iterator(), stop
-    ):
+    for row in _until(in_batches(rows.only("file", "missing_at", "name")), stop):
         there = exists(row.file.name or "")
         if there and row.missing_at is not None:
             marks.found(row)

@@ -66,13 +66,13 @@ def maintain(workspace: Workspace, *, stop: Stop | None = None) -> str:
     try:
         repository = Repository(paths.own_directory(workspace))
         seal.check(workspace, repository)
-        for step in _steps(workspace):
+        for what, step in _steps(workspace):
             try:
                 step(workspace, repository, stop)
             except (RepositoryBusy, GitStopped, ConfigTampered, CloneMissing):
                 raise
             except (WorkspacesError, OSError) as error:
-                errors.append(_in_words(error))
+                errors.append(_in_words(what, error))
     except (RepositoryBusy, GitStopped):
         raise
     # These are others' to tell, and of what fails once they are over people are to be told.
@@ -81,25 +81,26 @@ def maintain(workspace: Workspace, *, stop: Stop | None = None) -> str:
     except CloneMissing as error:
         return str(error)
     except (WorkspacesError, OSError) as error:
-        errors.append(_in_words(error))
+        errors.append(_in_words("clone", error))
     _record(workspace, errors)
     return "; ".join(errors)
 
 
-def _steps(workspace: Workspace) -> Iterator[_Step]:
-    yield _clear
-    yield _configure
-    yield _mend_archives
-    yield _expire_archives
+def _steps(workspace: Workspace) -> Iterator[tuple[str, _Step]]:
+    """Each with what people are told that failed."""
+    yield "leftovers", _clear
+    yield "configuration", _configure
+    yield "archives", _mend_archives
+    yield "expired archives", _expire_archives
     for task in _TASKS:
-        yield _run(task)
-    yield _pack_control
+        yield task, _run(task)
+    yield "control.git", _pack_control
     due = Workspace.objects.filter(
         Q(checked_at__isnull=True) | Q(checked_at__lt=Now() - CHECKED_EVERY)
     )
     if due.filter(pk=workspace.pk).exists():
-        yield _check
-    yield _measure
+        yield "objects", _check
+    yield "sizes", _measure
 
 
 @contextlib.contextmanager
@@ -193,10 +194,9 @@ def _measure(workspace: Workspace, repository: Repository, stop: Stop | None) ->
     quota.tell(workspace.pk, stop=stop)
 
 
-def _in_words(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return presentable.disk_error(error)
-    return str(error)
+def _in_words(what: str, error: Exception) -> str:
+    said = presentable.disk_error(error) if isinstance(error, OSError) else str(error)
+    return f"{what}: {said}"
 
 
 def _record(workspace: Workspace, errors: list[str]) -> None:
@@ -212,9 +212,9 @@ def _record(workspace: Workspace, errors: list[str]) -> None:
         if locked is None:
             return
         rows.update(maintenance_error=error)
-        # By which command it was: the rest may read otherwise each night.
-        before = locked.maintenance_error
-        if any(each.partition(":")[0] not in before for each in errors):
+        # By what it was that failed: the rest may read otherwise each night.
+        before = f"; {locked.maintenance_error}"
+        if any(f"; {each.partition(': ')[0]}: " not in before for each in errors):
             dispatch(_event(locked, error))
     log.warning(LogEvent.WORKSPACE_MAINTENANCE_FAILED, extra={**facts, "error": error})
 

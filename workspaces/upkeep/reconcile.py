@@ -75,8 +75,6 @@ def reconcile(
     """
     host = hosts.this_host()
     report = Report()
-    if not dry_run and name is None:
-        report.expired = expiry.end_expired(host)
     places = places_of(host, name=name, refused=report.failed)
     report.workspaces = len(places)
     report.unknown = unknown_directories() if name is None else []
@@ -95,6 +93,9 @@ def reconcile(
         if reason and not dry_run:
             breaker.stop(host, reason)
         return report
+    if name is None:
+        # Not before: on another disk nobody would be seen to work in them.
+        report.expired = expiry.end_expired(host)
     for place in places:
         if place.is_gone or place.is_back:
             with transaction.atomic():

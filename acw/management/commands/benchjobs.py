@@ -22,7 +22,7 @@ from acw.benchmark.measurements import (
 from acw.benchmark.scratch import Scratch, scratch_schema
 from acw.scratch.errors import ScratchError
 from acw.scratch.interruption import cleaning_up_on_signals
-from jobs.command_line import OperatorCommand
+from jobs.command_line import OperatorCommand, positive
 
 
 class Command(OperatorCommand):
@@ -44,7 +44,7 @@ class Command(OperatorCommand):
         )
         parser.add_argument(
             "--rounds",
-            type=_positive,
+            type=positive,
             metavar="N",
             help=f"how often each pair takes turns (default: {ROUNDS}, short: 1)",
         )
@@ -55,7 +55,7 @@ class Command(OperatorCommand):
         )
         parser.add_argument(
             "--rows",
-            type=_positive,
+            type=positive,
             metavar="N",
             help=f"rows of the large tables, jobs of the memory test (default: {ROWS:,}, short: {ROWS_SHORT:,})",
         )
@@ -122,11 +122,3 @@ def _names(text: str) -> list[str]:
             f" there are {', '.join(MEASUREMENTS)}"
         )
     return list(dict.fromkeys(names))
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 on, got {text!r}"
-        )
-    return int(text)

@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from jobs import doctor
+from jobs.command_line import OperatorCommand
 from jobs.doctor import Finding, Level
 from jobs.tables import print_json, printable
 
@@ -16,7 +15,7 @@ _STYLES = {Level.OK: "SUCCESS", Level.WARNING: "WARNING", Level.ERROR: "ERROR"}
 _LEVEL_WIDTH = max(map(len, Level))
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Check everything that can go wrong (database, migrations, workers, runners, leases, dead jobs …) and "
         "say what to do. Exit status: 0 when nothing is an error, 1 otherwise."

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from jobs import actions, reports, verbs
 from jobs.action_result import Result
-from jobs.command_line import OperatorCommand, actor, subcommands
+from jobs.command_line import OperatorCommand, actor, positive, subcommands
 from jobs.models import Job, Status
 from jobs.querysets import JobQuerySet
 
@@ -126,7 +126,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ref-id", metavar="REF", help="only about this row")
     parser.add_argument(
         "--limit",
-        type=_positive,
+        type=positive,
         default=_LISTED,
         metavar="N",
         help=f"at most so many (default: {_LISTED})",
@@ -166,11 +166,3 @@ def _job_id(text: str) -> uuid.UUID:
         raise argparse.ArgumentTypeError(
             f"a job's ID is a UUID, got {text!r}"
         ) from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 on, got {text!r}"
-        )
-    return int(text)

@@ -12,10 +12,15 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from jobs import arguments
 from jobs.checks import WORKER
+from jobs.command_line import positive, up_to
+from jobs.concurrency import MOST_THREADS
 from jobs.connection import UNAVAILABLE, Outage
 from jobs.events import LogEvent
+from jobs.exceptions import InvalidJob
 from jobs.leaving import leave
+from jobs.models import QUEUE_MAX_LENGTH
 from jobs.process import Worker
 from jobs.recycling import Limits, parse_size
 from jobs.schema import unapplied_migrations
@@ -25,8 +30,8 @@ log = logging.getLogger(__name__)
 
 class Command(BaseCommand):
     help = (
-        "Run the worker: takes jobs from the queue and ticks the periodic runners until SIGTERM or "
-        "SIGINT. Exit status: 0 after a clean stop, 1 when a part of it failed or too many threads hang, 3 when "
+        "Run the worker: takes jobs from the queue and ticks the periodic runners until SIGTERM, "
+        "SIGINT or SIGHUP. Exit status: 0 after a clean stop, 1 when a part of it failed or too many threads hang, 3 when "
         "running handlers did not end within JOBS_SHUTDOWN_GRACE."
     )
     requires_system_checks = [WORKER]
@@ -35,7 +40,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--workers",
-            type=_positive,
+            type=up_to(MOST_THREADS),
             metavar="N",
             help="threads (default: JOBS_WORKERS)",
         )
@@ -52,7 +57,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--max-jobs",
-            type=_positive,
+            type=positive,
             metavar="N",
             help="stop after about N jobs, for the supervisor to start a new process",
         )
@@ -114,18 +119,6 @@ class Command(BaseCommand):
             )
 
 
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from 1 on, got {text!r}"
-        )
-    return number
-
-
 def _size(text: str) -> int:
     try:
         return parse_size(text)
@@ -137,4 +130,9 @@ def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise argparse.ArgumentTypeError("must name at least one queue")
-    return names
+    try:
+        return [
+            arguments.required_text("queue", name, QUEUE_MAX_LENGTH) for name in names
+        ]
+    except InvalidJob as refused:
+        raise argparse.ArgumentTypeError(str(refused)) from None

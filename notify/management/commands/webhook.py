@@ -7,6 +7,7 @@ from notify.commands.adding import ADD
 from notify.commands.checking import DOCTOR
 from notify.commands.listing import LIST
 from notify.commands.recovering import RECOVER
+from notify.commands.reencrypting import REENCRYPT
 from notify.commands.resending import RESEND
 from notify.commands.rotating import ABANDON, PROMOTE, RETIRE, ROTATE
 from notify.commands.switching import DISABLE, ENABLE, RESUME
@@ -26,9 +27,10 @@ VERBS = (
     PROMOTE,
     RETIRE,
     ABANDON,
+    REENCRYPT,
 )
 
 
 class Command(VerbsCommand):
-    help = "Webhook endpoints: list, add, test and switch them, change their secrets, and send what died again."
+    help = "Webhook endpoints: list, add, test and switch them, change their secrets and keys, and send what died again."
     verbs = VERBS

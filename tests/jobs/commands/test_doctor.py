@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from jobs import doctor
 from jobs.doctor import error, ok, probe, warning
@@ -31,6 +33,19 @@ def asked(**options: Any) -> str:
     stdout = io.StringIO()
     call_command("doctor", stdout=stdout, **options)
     return stdout.getvalue()
+
+
+class Full(io.StringIO):
+    """A file on a full disk."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.usefixtures("no_probes")
+def test_where_it_cannot_print_it_says_so_in_one_line():
+    with pytest.raises(CommandError, match=r"the system refused: .*No space left"):
+        call_command("doctor", stdout=Full())
 
 
 @pytest.mark.usefixtures("no_probes")

@@ -75,3 +75,10 @@ def test_a_user_who_was_told_something_can_be_deleted(admin: Client):
 
     assert gone.status_code == 302
     assert not type(user).objects.filter(pk=user.pk).exists()
+
+
+def test_a_notification_s_words_turn_nothing_around(admin: Client):
+    row = NotificationFactory(title="exe.\u202egnp", body="one\n\u202etwo\x1b[31m")
+    assertContains(admin.get(page("notification")), "exe.\ufffdgnp")
+    shown = admin.get(page("notification", row.pk, verb="change")).content.decode()
+    assert "one\n\ufffdtwo\ufffd[31m" in shown

@@ -39,6 +39,30 @@ def test_a_secret_is_taken_from_standard_input_and_not_printed(
     assert "no topics yet" in told
 
 
+def test_the_url_is_taken_from_standard_input_as_it_may_be_a_credential(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{URL}\n"))
+    assert "SECRET-TOKEN" not in webhook("add", "chat", "-")
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{URL}\n{SECRET}\n"))
+    webhook("add", "other", "-", "--secret-stdin")
+
+    assert {endpoint.url for endpoint in WebhookEndpoint.objects.all()} == {URL}
+    assert WebhookEndpoint.objects.get(name="other").signing_secret() == SECRET
+
+
+def test_a_standard_input_without_a_url_is_a_wrong_call(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+
+    with pytest.raises(CommandError, match="must begin with https://") as refused:
+        webhook("add", "chat", "-")
+
+    assert refused.value.returncode == 2
+
+
 def test_an_endpoint_is_added_with_all_that_it_may_have(tmp_path: Path):
     headers = tmp_path / "headers"
     headers.write_text("Authorization: Bearer abc\n")

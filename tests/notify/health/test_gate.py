@@ -10,7 +10,7 @@ from pytest_django import Settings
 from jobs import concurrency
 from jobs.models import Job
 from jobs.testing import run_due_jobs
-from notify.health import gate
+from notify.health import gate, switching
 from notify.health.lanes import Lane
 from notify.models import WebhookAttempt, WebhookEndpoint
 from tests.notify import sinks
@@ -125,8 +125,25 @@ def test_of_those_that_wait_for_the_next_window_one_looks_again_soon(
     assert gate.turn_away(endpoint) > 590 * SECOND
 
 
-def test_for_what_is_switched_off_one_looks_again_every_minute():
-    assert gate.turn_away(EndpointFactory(enabled=False)) == gate.LOOK_AGAIN
+def test_while_webhooks_are_switched_off_one_looks_again_every_minute(
+    settings: Settings,
+):
+    settings.NOTIFY_WEBHOOK_ENABLED = False
+    assert gate.turn_away(EndpointFactory()) == gate.LOOK_AGAIN
+
+
+def test_what_waits_for_an_endpoint_that_is_disabled_is_seldom_written_anew(
+    settings: Settings,
+):
+    tell_to = EndpointFactory()
+    tell(3)
+    switching.disable(tell_to, actor="alice")
+    assert gate.turn_away(tell_to) == settings.NOTIFY_WEBHOOK_BREAKER_MAX_WAIT
+    assert min(seconds_until_due()) > 800
+
+    switching.enable(tell_to, actor="alice")
+
+    assert sum(seconds < 1 for seconds in seconds_until_due()) == 1  # the first window
 
 
 def test_for_a_thread_one_waits_in_the_queue_and_takes_the_others_along():

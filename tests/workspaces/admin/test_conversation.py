@@ -31,6 +31,15 @@ def test_conversations_are_listed_with_what_they_have(
     assert download_url(attachment) in page
 
 
+def test_the_form_of_a_new_one_shows_nothing_that_it_does_not_have(
+    admin_client: Client,
+):
+    page = admin_client.get(reverse(f"{CONVERSATIONS}_add")).content.decode()
+    assert "object at 0x" not in page
+    assert "Created at" not in page
+    assert 'id="attachments-group"' not in page
+
+
 def test_a_conversation_can_be_added_and_changed(admin_client: Client):
     inline = {"attachments-TOTAL_FORMS": 0, "attachments-INITIAL_FORMS": 0}
     admin_client.post(reverse(f"{CONVERSATIONS}_add"), {"title": "one", **inline})

@@ -34,7 +34,13 @@ def test_where_head_is(repository: Repository, path: Path, admin: Path):
     assert head(repository, admin) == Head("refs/heads/acw/work", at)
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "ref: ../outside", "ref: HEAD", "0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "nonsense", "ref: ../outside", "ref: HEAD", "0"),
+        *(f"ref: refs/heads/{name}" for name in ("a\0b", "a" * 256, "a\nb", "a.lock")),
+    ],
+)
 def test_a_head_that_says_nothing_is_refused(
     repository: Repository, admin: Path, text: str
 ):
@@ -62,6 +68,9 @@ def test_a_branch_whose_commit_cannot_be_read_is_no_branch_without_one(
         ("BISECT_START", "1" * 40, False),
         ("BISECT_START", "acw/work..origin/main", False),
         ("BISECT_START", "", False),
+        ("BISECT_START", "acw/work\0", False),
+        ("BISECT_START", "a" * 4000, False),
+        ("rebase-merge/head-name", "refs/heads/acw/work\0", False),
     ],
 )
 def test_what_is_in_progress_notes_the_branch_that_it_comes_back_to(

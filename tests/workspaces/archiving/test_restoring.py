@@ -217,18 +217,18 @@ def test_a_path_that_another_row_has_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("state", "error"),
+    ("state", "error", "said"),
     [
-        (Worktree.State.PRUNING, WorktreeBusy),
-        (Worktree.State.CREATING, WorktreeBusy),
-        (Worktree.State.QUARANTINED, WorktreeQuarantined),
+        (Worktree.State.PRUNING, WorktreeBusy, "was interrupted: acquire it"),
+        (Worktree.State.CREATING, WorktreeBusy, "was interrupted: acquire it"),
+        (Worktree.State.QUARANTINED, WorktreeQuarantined, "taken out of use"),
     ],
 )
-def test_a_row_that_somebody_works_on_is_left_alone(
-    worktree: Worktree, state: Worktree.State, error: type[Exception]
+def test_a_row_that_somebody_worked_on_is_left_alone(
+    worktree: Worktree, state: Worktree.State, error: type[Exception], said: str
 ):
     Worktree.objects.update(state=state)
-    with pytest.raises(error):
+    with pytest.raises(error, match=said):
         restoring.restore(worktree.pk, actor="somebody")
 
 

@@ -78,5 +78,5 @@ def test_maintain_does_it_now_and_fails_with_the_reason(workspace: Workspace):
     assert workspace_command("maintain", "demo") == "demo: maintained\n"
     lock = Path(workspace.path) / "packed-refs.lock"
     lock.touch()
-    with pytest.raises(CommandError, match=r"demo: git maintenance failed"):
+    with pytest.raises(CommandError, match=r"demo: pack-refs: git maintenance failed"):
         workspace_command("maintain", "demo")

@@ -3,9 +3,11 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -35,6 +37,7 @@ from workspaces.exceptions import (
     WrongHost,
 )
 from workspaces.git import run as run_git
+from workspaces.holding import leases
 from workspaces.models import Workspace, Worktree, WorktreeArchive
 from workspaces.repository import Repository
 
@@ -418,3 +421,39 @@ def test_an_archive_that_cannot_be_restored_keeps_nobody_from_working(
 def test_a_command_in_a_directory_that_is_gone_is_run_nowhere_else(tmp_path: Path):
     with pytest.raises(GitError, match="No such file or directory"):
         run_git(["status"], cwd=tmp_path / "gone")
+
+
+def test_what_the_database_refuses_of_a_new_hold_leaves_nobody_holding_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    hold = leases.hold
+
+    def refused(*arguments: Any, **options: Any) -> None:
+        hold(*arguments, **options)
+        raise OperationalError("canceling statement due to statement timeout")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "hold", refused)
+        with pytest.raises(OperationalError):
+            holds.acquire(workspace, branch="topic", holder="agent")
+    assert not Worktree.objects.held().exists()
+    assert holds.acquire(workspace, branch="topic", holder="agent").fencing_no == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_that_is_lost_after_the_hold_leaves_nobody_holding_it(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+):
+    def lost(*_: object) -> None:
+        raw = connection.connection
+        with psycopg.connect(raw.info.dsn, password=raw.info.password) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [raw.info.backend_pid])
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worktrees, "lock", lost)
+        with pytest.raises(OperationalError):
+            holds.acquire_again(worktree.pk, holder="agent")
+    assert not Worktree.objects.held().exists()
+    assert holds.acquire_again(worktree.pk, holder="other").held_by == "other"

@@ -80,14 +80,21 @@ def test_what_the_service_and_other_worktrees_do_is_no_use(
     assert activity.since(repository, worktree, path) is None
 
 
-def test_times_of_the_future_say_nothing(
-    repository: Repository, worktree: Worktree, path: Path, admin: Path
+@pytest.mark.parametrize(("ahead", "counts"), [(3500, True), (3700, False)])
+def test_times_that_a_clock_was_ahead_count_and_later_ones_say_nothing(
+    repository: Repository,
+    worktree: Worktree,
+    path: Path,
+    admin: Path,
+    ahead: float,
+    counts: bool,
 ):
     Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
-    future = time.time() + 1000
+    future = time.time() + ahead
     for file in (path, *admin.glob("[A-Zi]*")):
         os.utime(file, (future, future))
-    assert activity.since(repository, worktree, path) is None
+    age = activity.since(repository, worktree, path)
+    assert age == (dt.timedelta(0) if counts else None)
 
 
 def test_a_held_one_needs_no_sign(

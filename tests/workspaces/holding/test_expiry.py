@@ -16,7 +16,7 @@ from tests.workspaces.factories import AdminFactory, UserFactory
 from tests.workspaces.holding.test_processes import process
 from tests.workspaces.remote import commit, git
 from workspaces import holds, worktrees
-from workspaces.exceptions import WorktreeHeld, WrongHost
+from workspaces.exceptions import WorkspacesError, WorktreeHeld, WrongHost
 from workspaces.holding import expiry
 from workspaces.models import Workspace, Worktree
 from workspaces.repository import Repository
@@ -151,6 +151,18 @@ def test_one_whose_directory_is_gone_or_leads_elsewhere_is_ended(
         shutil.rmtree(worktree.path)
     Path(other.path).symlink_to(tmp_path)
     assert holds.end_expired(HOST) == 2
+
+
+def test_one_whose_disk_is_away_is_not_judged(held: Worktree, workspace: Workspace):
+    pass_over(held)
+    directory = Path(workspace.path).parent
+    away = directory.rename(directory.with_name("away"))
+    assert holds.end_expired(HOST) == 0
+    with pytest.raises(WorkspacesError):
+        holds.acquire_again(held.pk, holder="other")
+    assert holder(held) == "agent"
+    away.rename(directory)
+    assert holds.end_expired(HOST) == 1
 
 
 def test_a_heartbeat_meanwhile_wins(held: Worktree, monkeypatch: pytest.MonkeyPatch):

@@ -94,6 +94,31 @@ def test_what_is_merged_and_references_of_its_own_are_rescued(
     assert {merged, mine} <= kept(repository)
 
 
+def test_what_was_fetched_takes_no_room_from_what_was_made(
+    repository: Repository,
+    place: Path,
+    admin: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(rescuing, "_RESCUED_MOST", 2)
+    made = commit(place, "made")
+    git("reset", "--quiet", "--hard", "HEAD~1", cwd=place)
+    fetched = [
+        git("commit-tree", "-m", name, "HEAD^{tree}", cwd=place) for name in "abc"
+    ]
+    (admin / "FETCH_HEAD").write_text("".join(f"{one}\t\tx\n" for one in fetched))
+    assert made in {*git("rev-parse", *rescue(repository, admin), cwd=place).split()}
+
+
+def test_what_a_tag_leads_to_is_kept_already(
+    repository: Repository, place: Path, admin: Path
+):
+    tagged = beside(place)
+    git("tag", "v1", tagged, cwd=place)
+    (admin / "FETCH_HEAD").write_text(f"{tagged}\t\ttag 'v1' of elsewhere\n")
+    assert rescue(repository, admin) == []
+
+
 def test_what_is_a_submodules_is_not_looked_for(
     repository: Repository, place: Path, admin: Path
 ):

@@ -163,6 +163,15 @@ def test_no_name_moves_the_cursor_of_a_terminal():
     assert "(acw/\\u202e\\x9b2J)" in said
 
 
+def test_one_that_was_warned_of_and_is_kept_for_a_while_yet_says_until_when():
+    worktree = WorktreeFactory()
+    make_idle(worktree, days=31)
+    until = timezone.now() + dt.timedelta(days=2)
+    Worktree.objects.update(kept_until=until, prune_warning_at=Now())
+    (said,) = dry_run()
+    assert said.endswith(f"would be kept: until {until:%Y-%m-%d %H:%M %Z}")
+
+
 def test_one_that_is_in_use_would_be_kept(worktree: Worktree, path: Path):
     Worktree.objects.update(use_seen_at=Now() - dt.timedelta(hours=1))
     (path / "new").touch()

@@ -14,6 +14,7 @@ from tests.workspaces.conftest import Told, make_idle
 from tests.workspaces.factories import AdminFactory, UserFactory, WorktreeFactory
 from tests.workspaces.pruning.test_contents import everything_in
 from tests.workspaces.remote import commit, git
+from workspaces import querysets
 from workspaces.models import Workspace, Worktree
 from workspaces.pruning import warn
 
@@ -147,7 +148,7 @@ def test_more_than_one_tick_looks_into_are_left_to_jobs(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(warn, "AT_ONCE", 2)
-    monkeypatch.setattr(warn, "_BATCH", 2)
+    monkeypatch.setattr(querysets, "_BATCH", 2)
     for _ in range(5):
         make_idle(WorktreeFactory(), days=28)
     warned, left = warn.warn_idle(threading.Event())

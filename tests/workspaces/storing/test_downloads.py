@@ -66,6 +66,9 @@ def test_it_is_saved_and_never_shown(attachment: Attachment):
         ("résumé.txt", "resume.txt"),
         ("名前.txt", "__.txt"),
         ("by hand\r\nX-Odd: 1", "by hand__X-Odd: 1"),
+        ("\N{TWO DOT LEADER}", "attachment"),
+        ("\N{COMBINING ACUTE ACCENT}", "attachment"),
+        ("\N{FULLWIDTH LATIN CAPITAL LETTER C}ON", "attachment"),
     ],
 )
 def test_whoever_saves_it_finds_a_name_whatever_that_is(

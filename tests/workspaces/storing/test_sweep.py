@@ -179,6 +179,29 @@ def test_a_directory_that_cannot_be_read_does_not_keep_the_rest(
     assert "attachment.unswept" in caplog.messages
 
 
+def test_what_is_in_a_directory_that_cannot_be_read_is_not_said_to_be_lost(
+    attachment: Attachment, monkeypatch: pytest.MonkeyPatch
+):
+    """Of a file in it the system says that it is not there."""
+    above = str(attachment.file.name).partition("/")[0]
+    storage = storages[ALIAS]
+    listdir = storage.listdir
+
+    def listed(path: str) -> tuple[list[str], list[str]]:
+        if path == above:
+            raise PermissionError(13, "Permission denied", path)
+        return listdir(path)
+
+    monkeypatch.setattr(storage, "listdir", listed)
+    exists = storage.exists
+    monkeypatch.setattr(
+        storage, "exists", lambda name: not name.startswith(above) and exists(name)
+    )
+    assert swept() == NOTHING
+    attachment.refresh_from_db()
+    assert attachment.missing_at is None
+
+
 def test_a_file_of_which_the_storage_tells_no_age_does_not_keep_the_rest(
     attachment: Attachment,
     monkeypatch: pytest.MonkeyPatch,

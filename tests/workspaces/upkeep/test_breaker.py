@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.workspaces.conftest import Told
 from tests.workspaces.factories import HOST, WorktreeFactory
 from tests.workspaces.remote import Remote
-from workspaces import clones, paths
+from workspaces import clones, holds, paths
 from workspaces.models import Workspace, WorkspaceHost, Worktree
 from workspaces.upkeep import breaker
 from workspaces.upkeep.breaker import Count
@@ -51,6 +53,27 @@ def test_more_than_ten_or_a_fifth_at_once_are_too_many(
 def test_an_empty_table_stops_what_is_on_the_disk_from_being_touched():
     reason = breaker.too_many(Count(worktrees=0, missing=0, unknown=1))
     assert "is this another database?" in reason
+
+
+def test_on_another_disk_no_lease_is_ended(
+    workspace: Workspace, mark: Path, told: Told
+):
+    held = holds.acquire(workspace, holder="agent")
+    reconcile()
+    Worktree.objects.update(
+        heartbeat_at=Now() - dt.timedelta(hours=2),
+        lease_expires_at=Now() - dt.timedelta(hours=1),
+    )
+    for file in (Path(held.path), *Path(workspace.path).glob("worktrees/*/*")):
+        os.utime(file, (1, 1))
+    ours = mark.read_text()
+    mark.write_text("another\n")
+    report = reconcile()
+    assert report.stopped
+    assert report.expired == 0
+    assert not told("worktree.lease_expired")
+    mark.write_text(ours)
+    assert reconcile().expired == 1
 
 
 def test_worktrees_that_are_all_away_are_not_marked_and_it_is_told_once(

@@ -153,6 +153,23 @@ def test_what_fails_besides_is_told_though_something_has_been_failing_already(
     assert lost in told("workspace.maintenance_failed")[1].body
 
 
+def test_what_fails_besides_is_told_also_where_the_same_command_fails_for_it(
+    workspace: Workspace, path: Path, repository: Repository, told: Told
+):
+    """Of both git says that maintenance failed, with one exit status."""
+    (repository.path / "packed-refs.lock").touch()
+    maintenance.maintain(workspace)
+    commit(path)
+    graphs = repository.path / "objects" / "info" / "commit-graphs"
+    graphs.mkdir(parents=True, exist_ok=True)
+    (graphs / "commit-graph-chain.lock").touch()
+    for _ in range(2):
+        error = maintenance.maintain(workspace)
+    assert error.startswith("pack-refs: git maintenance failed (exit status 1)")
+    assert "; commit-graph: git maintenance failed (exit status 1)" in error
+    assert len(told("workspace.maintenance_failed")) == 2
+
+
 def test_planted_configuration_keeps_it_from_running_git(
     workspace: Workspace, repository: Repository, told: Told
 ):
@@ -230,4 +247,6 @@ def test_what_the_disk_refuses_is_said_with_its_place(
 
     monkeypatch.setattr(stale_locks, "sweep", refused)
     error = maintenance.maintain(workspace)
-    assert error == "Permission denied: /data/odd\N{REPLACEMENT CHARACTER} place"
+    assert error == (
+        "leftovers: Permission denied: /data/odd\N{REPLACEMENT CHARACTER} place"
+    )

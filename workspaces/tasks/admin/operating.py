@@ -31,6 +31,7 @@ from workspaces.tasks.outcomes import Outcome
 from workspaces.tasks.states import Action, Template
 
 _CONFIRMED = "confirmed"
+_OPERATE = "tasks.operate_task"
 
 LABELS = {
     Action.ACCEPT: "Accept",
@@ -50,7 +51,7 @@ class OperatedAdmin(VerbAdmin[Task]):
     actions = ["cancel_selected", "reopen_selected"]
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("tasks.operate_task")
+        return request.user.has_perm(_OPERATE)
 
     def get_urls(self) -> list[URLPattern]:
         pages = [
@@ -88,7 +89,7 @@ class OperatedAdmin(VerbAdmin[Task]):
         if not (
             self.has_operate_permission(request) and self.has_view_permission(request)
         ):
-            raise PermissionDenied
+            raise PermissionDenied(_OPERATE)
         task = self.get_object(request, unquote(object_id))
         if task is None:
             raise Http404(f"there is no task {object_id}")
