@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import decimal
 import os
 import traceback
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -20,12 +19,9 @@ _NOT_BEGUN = (Coroutine, Generator, AsyncGenerator)
 
 
 def apart(function: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Call it in a copy of this thread's context: what it activates there (a language, a time zone, a decimal
+    """Call it in an empty context, as a new thread has it: what it activates there (a language, a time zone, a decimal
     precision, any context variable) is gone when it returns, or a worker's next job would meet it."""
-    context = contextvars.copy_context()
-    # A precision is set in the object that the variable holds, which the copies share.
-    context.run(decimal.setcontext, decimal.getcontext().copy())
-    context.run(function, *args, **kwargs)
+    contextvars.Context().run(function, *args, **kwargs)
 
 
 def call(job_type: JobType, context: JobContext, payload: object) -> None:
