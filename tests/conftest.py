@@ -13,9 +13,13 @@ from django.db import connection
 from django.db.backends.postgresql.creation import DatabaseCreation
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import override_settings
+from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from jobs import wakeup
+from jobs.testing import PATIENCE
+from tests import driving
 from tests.missing import cannot_run
 
 _LONG = ("acceptance", "long")
@@ -112,3 +116,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     chrome = webdriver.Chrome(options=options, service=Service(driver))
     yield chrome
     chrome.quit()
+
+
+@pytest.fixture
+def site(
+    live_server: LiveServer,
+    browser: webdriver.Chrome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[str]:
+    """The address of the site, at which the browser is logged in; what it kept of another test is gone."""
+    address = driving.sign_in(browser, live_server, monkeypatch)
+    browser.execute_script("sessionStorage.clear()")
+    yield address
+    # What was enqueued is told to workers over a connection that is kept for a while.
+    wakeup.close(timeout=PATIENCE)

@@ -5,33 +5,20 @@ from __future__ import annotations
 import pytest
 from django.contrib import admin
 from django.urls import reverse
-from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from jobs.testing import wait_until
+from tests.driving import sideways
 from tests.jobs.factories import JobFactory, RunnerStateFactory, WorkerProcessFactory
 from tests.notify import factories as notify
-from tests.signing_in import sign_in
 from tests.workspaces.admin.gallery import HOSTILE, LONG, fill
 from tests.workspaces.tasks.market import held
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDE, NARROW = (1280, 1000), (420, 900)
-
-
-@pytest.fixture
-def site(
-    live_server: LiveServer,
-    browser: webdriver.Chrome,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The address of the site, at which the browser is logged in; what it kept of another test is gone."""
-    address = sign_in(browser, live_server, monkeypatch)
-    browser.execute_script("sessionStorage.clear()")
-    return address
 
 
 def fill_queue_and_mail() -> None:
@@ -44,16 +31,6 @@ def fill_queue_and_mail() -> None:
     notify.AttemptFactory(endpoint=endpoint, cause="c" * 190)
     notify.RecoveryFactory(endpoint=endpoint)
     notify.delivery_to(endpoint, dead=True, last_error=HOSTILE + "e" * 9_000)
-
-
-def sideways(browser: webdriver.Chrome, selector: str) -> int:
-    """By how many pixels what is in it is wider than it is."""
-    wider = browser.execute_script(
-        "const found = document.querySelector(arguments[0]);"
-        "return found ? found.scrollWidth - found.clientWidth : 0",
-        selector,
-    )
-    return int(wider)
 
 
 def test_no_list_is_scrolled_sideways_with_whatever_is_in_it(
@@ -69,7 +46,7 @@ def test_no_list_is_scrolled_sideways_with_whatever_is_in_it(
     wider = {}
     for path in lists:
         browser.get(site + path)
-        wider[path] = max(sideways(browser, "html"), sideways(browser, ".results"))
+        wider[path] = max(sideways(browser), sideways(browser, ".results"))
     assert {path: by for path, by in wider.items() if by > 0} == {}
 
 
@@ -86,7 +63,7 @@ def test_long_titles_and_bodies_are_read_without_scrolling_sideways(
             for row in (told, endpoint):
                 name = f"admin:notify_{row._meta.model_name}_change"
                 browser.get(site + reverse(name, args=[row.pk]))
-                assert sideways(browser, "html") <= 0, (name, size)
+                assert sideways(browser) <= 0, (name, size)
     finally:
         browser.set_window_size(*WIDE)
 

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from jobs.models import Job
 from jobs.testing import wait_until
+from tests.driving import told
 from tests.jobs.factories import AttemptFactory, JobFactory
-from tests.signing_in import sign_in, told
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def site(
-    live_server: LiveServer,
-    browser: webdriver.Chrome,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The address of the site, at which the browser is logged in."""
-    return sign_in(browser, live_server, monkeypatch)
 
 
 def test_a_dead_job_is_looked_at_and_retried_by_its_button(

@@ -7,27 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 from django.utils import timezone
-from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from jobs.models import Job
 from jobs.testing import wait_until
 from notify.models import WebhookEndpoint, WebhookRecovery
+from tests.driving import press, told
 from tests.notify.factories import AttemptFactory, EndpointFactory, delivery_to
-from tests.signing_in import sign_in, told
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def site(
-    live_server: LiveServer,
-    browser: webdriver.Chrome,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The address of the site, at which the browser is logged in."""
-    return sign_in(browser, live_server, monkeypatch)
 
 
 @pytest.fixture
@@ -69,13 +58,6 @@ def narrow(browser: webdriver.Chrome) -> Iterator[None]:
     browser.set_window_size(420, 900)
     yield
     browser.set_window_size(size["width"], size["height"])
-
-
-def press(browser: webdriver.Chrome, label: str) -> None:
-    wait_until(
-        lambda: browser.find_elements(By.XPATH, f"//*[normalize-space()='{label}']"),
-        what=label,
-    )[-1].click()
 
 
 def test_an_endpoint_that_is_held_back_is_disabled_enabled_and_resumed(

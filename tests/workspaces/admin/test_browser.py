@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
-from jobs import wakeup
 from jobs.models import Job
-from jobs.testing import PATIENCE, wait_until
-from tests.signing_in import sign_in, told
+from jobs.testing import wait_until
+from tests.driving import press, sideways, told
 from tests.workspaces.admin.gallery import fill
 from tests.workspaces.factories import WorktreeFactory
 from tests.workspaces.remote import git
@@ -32,24 +28,6 @@ from workspaces.repository import Repository
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDE, NARROW = (1280, 1000), (420, 900)
-
-
-@pytest.fixture
-def site(
-    live_server: LiveServer,
-    browser: webdriver.Chrome,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[str]:
-    """The address of the site, at which the browser is logged in."""
-    yield sign_in(browser, live_server, monkeypatch)
-    # What was enqueued is told to workers over a connection that is kept for a while.
-    wakeup.close(timeout=PATIENCE)
-
-
-def press(browser: webdriver.Chrome, label: str) -> None:
-    browser.find_element(
-        By.XPATH, f"//*[self::a or self::button][normalize-space()='{label}']"
-    ).click()
 
 
 def test_a_worktree_is_pinned_and_others_are_archived(
@@ -114,9 +92,6 @@ def test_pages_are_read_without_scrolling_sideways(
             "conversation/",
         ):
             browser.get(f"{site}/admin/workspaces/{path}")
-            wider = browser.execute_script(
-                "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-            assert wider <= 0, path
+            assert sideways(browser) <= 0, path
     finally:
         browser.set_window_size(*WIDE)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pytest_django.live_server_helper import LiveServer
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from jobs.testing import wait_until
-from tests.signing_in import sign_in, told
+from tests.driving import press, sideways, told
 from tests.workspaces.tasks.market import (
     HOUR,
     contest,
@@ -26,30 +25,6 @@ from workspaces.tasks.states import Status
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 WIDE, NARROW = (1280, 1000), (400, 900)
-
-
-@pytest.fixture
-def site(
-    live_server: LiveServer,
-    browser: webdriver.Chrome,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """The address of the site, at which the browser is logged in."""
-    return sign_in(browser, live_server, monkeypatch)
-
-
-def press(browser: webdriver.Chrome, label: str) -> None:
-    browser.find_element(
-        By.XPATH, f"//*[self::a or self::button][normalize-space()='{label}']"
-    ).click()
-
-
-def sideways(browser: webdriver.Chrome) -> int:
-    """By how many pixels the page is wider than the window."""
-    wider = browser.execute_script(
-        "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-    return int(wider)
 
 
 def test_work_is_looked_at_and_rejected_with_a_reason(

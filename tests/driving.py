@@ -1,4 +1,4 @@
-"""A browser that is logged in at the site of a live server."""
+"""What tests do with a browser at the site of a live server."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def told(browser: webdriver.Chrome) -> str:
         what="a message",
     )
     return found[0].text
+
+
+def press(browser: webdriver.Chrome, label: str) -> None:
+    """Click the link or button of this name, once there is one."""
+    named = f"//*[self::a or self::button][normalize-space()='{label}']"
+    wait_until(lambda: browser.find_elements(By.XPATH, named), what=label)[-1].click()
+
+
+def sideways(browser: webdriver.Chrome, selector: str = "html") -> int:
+    """By how many pixels what is in it is wider than it is."""
+    wider = browser.execute_script(
+        "const found = document.querySelector(arguments[0]);"
+        "return found ? found.scrollWidth - found.clientWidth : 0",
+        selector,
+    )
+    return int(wider)
