@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import IO
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from jobs.stop_signals import heeded
 
 _CHECK_SECONDS = 0.2
 _SAME_WISH_SECONDS = 1
@@ -57,7 +57,7 @@ class Foreground:
     @contextmanager
     def heeding_signals(self) -> Iterator[None]:
         """Note the stop signals, instead of dying of them, as long as the block lasts."""
-        before = {number: signal.signal(number, self._note) for number in STOP_SIGNALS}
+        before = {number: signal.signal(number, self._note) for number in heeded()}
         try:
             yield
         finally:

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Permission
-from django.http import HttpRequest, HttpResponse
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.views import defaults
 
 _READ = frozenset({"changelist", "history"})
+_NAMED_OTHERWISE = {"password_change": "change"}
+
+_Handler = Callable[[HttpRequest, Exception], HttpResponseBase]
 
 
+def _or_plain(plain: _Handler) -> Callable[[_Handler], _Handler]:
+    """While the database is away nobody knows who asks: the status is the same all the same, and no server error."""
+
+    def decorate(handler: _Handler) -> _Handler:
+        @wraps(handler)
+        def answer(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+            try:
+                return handler(request, exception)
+            except Error:
+                return plain(request, exception)
+
+        return answer
+
+    return decorate
+
+
+@_or_plain(defaults.permission_denied)
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Names the permissions that are missing, for whoever gives them.
 
@@ -32,6 +55,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _page(request, context, status=403)
 
 
+@_or_plain(defaults.page_not_found)
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Says what is not there, where that is known."""
     said = exception.args[0] if exception.args else ""
@@ -55,7 +79,7 @@ def _needed(request: HttpRequest) -> Iterator[str]:
                 yield f"{app}.view_{table}"
             verb = name.removeprefix(prefix)
             if verb not in _READ and (verb != "change" or request.method == "POST"):
-                yield f"{app}.{verb}_{table}"
+                yield f"{app}.{_NAMED_OTHERWISE.get(verb, verb)}_{table}"
 
 
 def _permission(name: str) -> Permission | None:

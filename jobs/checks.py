@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import types
 import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -144,10 +145,14 @@ def _check_job_type(job_type: JobType) -> Iterator[CheckMessage]:
 
 
 def _is_dict(annotation: Any) -> bool:
-    """Whether a dict is what the annotation promises."""
+    """Whether a dict is what the annotation promises, or one of what it does."""
+    annotation = getattr(annotation, "__value__", annotation)  # of `type X = ...`
     bare = typing.get_origin(annotation) or annotation
-    return (
-        bare is Any
-        or typing.is_typeddict(bare)
-        or (isinstance(bare, type) and issubclass(dict, bare))
-    )
+    if bare in (typing.Union, types.UnionType):
+        return any(map(_is_dict, typing.get_args(annotation)))
+    if bare is Any or typing.is_typeddict(bare):
+        return True
+    try:
+        return isinstance(bare, type) and issubclass(dict, bare)
+    except TypeError:  # a protocol that is checked nowhere but by those who check types
+        return True

@@ -96,9 +96,8 @@ class OperatorCommand(BaseCommand):
     """A command whose errors are one line on stderr and an exit status: 1, or 2 for a wrong call.
 
     What the database or the system raises becomes such a line too, and text that is no UTF-8; ``--traceback`` shows where it
-    came from. Where nobody reads what it
-    prints any more, as behind ``| head``, it ends without a word, but for its error. What the terminal's encoding has not is
-    printed as an escape.
+    came from. Where nobody reads what it prints any more, as behind ``| head``, it ends without a word, but for its error.
+    What the terminal's encoding has not is printed as an escape.
     """
 
     def __init__(self, stdout: TextIO | None = None, **others: Any) -> None:
@@ -119,7 +118,8 @@ class OperatorCommand(BaseCommand):
             sys.exit(1)
         except OSError as error:
             self._flush()
-            raise CommandError(f"the system refused: {error}") from error
+            reason = first_line(str(error), 300) or type(error).__name__
+            raise CommandError(f"the system refused: {reason}") from error
         # Of an argument: what does not decode is handed on as surrogates, which nothing stores.
         except UnicodeEncodeError as error:
             text = error.object[:80]

@@ -163,10 +163,12 @@ def job_handler(
                 f"job type {name!r}: lease must be a timedelta from {SHORTEST_LEASE.total_seconds():g} s to "
                 f"{LONGEST_LEASE.days:,} days, or None for JOBS_JOB_REAPER_LEASE_TIMEOUT, got {lease!r}"
             )
-        parameters = inspect.signature(handler).parameters.values()
-        if [parameter.kind in _POSITIONAL for parameter in parameters] != [True, True]:
+        signature = inspect.signature(handler)
+        kinds = [parameter.kind for parameter in signature.parameters.values()]
+        if [kind in _POSITIONAL for kind in kinds] != [True, True]:
             raise ValueError(
-                f"job type {name!r}: a handler takes (context, payload), got {handler!r}"
+                f"job type {name!r}: a handler takes (context, payload), got {handler!r} with {signature}; "
+                "what a decorator makes of a handler needs functools.wraps"
             )
         _job_types[name] = JobType(
             name=name,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from acw.foreground import STOP_SIGNALS
+from jobs.stop_signals import STOP_SIGNALS, heeded
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def cleaning_up_on_signals() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         sys.exit(128 + number)
 
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    before = {number: signal.signal(number, stop) for number in heeded()}
     try:
         yield
     finally:

@@ -32,7 +32,7 @@ class NotificationAdmin(Written):
         "created_at",
     ]
 
-    @admin.display(description="title")
+    @admin.display(description="title", ordering="title")
     def title_cell(self, notification: Notification) -> str:
         return seen(notification.title)
 

@@ -72,6 +72,9 @@ def turn_away(endpoint: WebhookEndpoint) -> dt.timedelta:
     if moved and endpoint.breaker == State.RECOVERING:
         # One looks again soon: what a window lets out while it is turned away here does not reach it.
         return min(delay, SOONEST)
+    if not endpoint.enabled and _is_enabled(endpoint):
+        # Since it was read: what that let out may just have been moved away with the rest.
+        return min(delay, SOONEST)
     return delay
 
 
@@ -125,6 +128,10 @@ def _wait(endpoint: WebhookEndpoint) -> tuple[dt.timedelta, dt.timedelta]:
     # One tries at this moment. When it succeeds, others are brought forward.
     trying = WebhookAttempt.objects.filter(endpoint=endpoint, slot=0).exists()
     return (max(endpoint.effective_timeout, SOONEST) if trying else SOONEST), apart
+
+
+def _is_enabled(endpoint: WebhookEndpoint) -> bool:
+    return WebhookEndpoint.objects.filter(pk=endpoint.pk, enabled=True).exists()
 
 
 def _move(

@@ -81,6 +81,18 @@ def test_a_signal_stops_all_in_good_order(
     assert "jobs | goodbye\n" in output
 
 
+def test_a_hangup_that_is_ignored_as_under_nohup_stays_so(said: list[str]):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        foreground = Foreground(say=said.append, grace=30)
+        with foreground.heeding_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert foreground.signals_taken == 0
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_what_does_not_stop_within_the_grace_is_killed(
     capfd: pytest.CaptureFixture[str], said: list[str]
 ):

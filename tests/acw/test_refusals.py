@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
+from django.core.exceptions import PermissionDenied
+from django.db import OperationalError, connection
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from acw import refusals
 from tests.jobs.browsing import client_with
 from tests.jobs.factories import JobFactory
 from tests.notify.factories import EndpointFactory
@@ -74,3 +77,32 @@ def test_nobody_who_is_logged_out_costs_a_query(
 ):
     with django_assert_num_queries(0):  # type: ignore[operator]
         assert client.get("/no-such-page").status_code == 404
+
+
+def away(*_: object) -> None:
+    raise OperationalError("the server is away")
+
+
+def test_while_the_database_is_away_what_is_not_there_is_no_server_error(
+    client: Client,
+):
+    client.force_login(User.objects.create_user("guest"))
+    with connection.execute_wrapper(away):
+        response = client.get("/no-such-page")
+    assert response.status_code == 404
+
+
+def test_nor_is_what_may_not_be_seen(rf: RequestFactory):
+    request = rf.get("/")
+    request.user = User.objects.create_user("guest")
+    with connection.execute_wrapper(away):
+        response = refusals.forbidden(request, PermissionDenied("jobs.view_job"))
+    assert response.status_code == 403
+
+
+def test_for_the_password_of_a_user_it_takes_the_change_of_one():
+    client = client_with()
+    user = User.objects.create_user("guest")
+    url = reverse("admin:auth_user_password_change", args=[user.pk])
+    page = client.get(url).content.decode()
+    assert "<code>auth.change_user</code>" in page

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone, translation
 
@@ -94,6 +95,24 @@ def test_what_a_handler_activates_is_gone_before_the_next_job(atomic: bool) -> N
     run_due_jobs()
     before, after = seen
     assert after == before
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_handler_begins_as_in_a_new_thread_whoever_runs_it(atomic: bool) -> None:
+    seen: list[Any] = []
+
+    @job_handler("test.looks", atomic=atomic)
+    def looks(context: Any, payload: Any) -> None:
+        seen.append((translation.get_language(), variable.get()))
+
+    enqueue("test.looks")
+    token = variable.set("set")
+    try:
+        with translation.override("de"):
+            run_due_jobs()
+    finally:
+        variable.reset(token)
+    assert seen == [(settings.LANGUAGE_CODE, "unset")]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,11 +3,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, TypedDict
 
 import pytest
 from django.core import checks
 from django.test import override_settings
+from typing_extensions import TypeAliasType
 
 from jobs import registry
 from jobs.checks import SAFE_STALL
@@ -113,6 +114,12 @@ class Typed(TypedDict):
     text: str
 
 
+class HasKeys(Protocol):
+    """What a dict has, too; not to be asked at run time."""
+
+    def keys(self) -> Any: ...
+
+
 @dataclass
 class Declared:
     """What a handler may declare."""
@@ -135,8 +142,32 @@ def test_a_payload_annotation_is_of_a_kind_that_a_handler_is_given(annotation: o
 
 @pytest.mark.parametrize(
     "annotation",
-    [Declared, dict, dict[str, int], Mapping[str, Any], Any, object, Typed],
-    ids=["dataclass", "dict", "its items", "mapping", "Any", "object", "typed"],
+    [
+        Declared,
+        dict,
+        dict[str, int],
+        Mapping[str, Any],
+        Any,
+        object,
+        Typed,
+        dict[str, Any] | None,
+        Optional[dict],  # noqa: UP045 - as it is written in older code
+        TypeAliasType("Alias", dict[str, Any]),
+        HasKeys,
+    ],
+    ids=[
+        "dataclass",
+        "dict",
+        "its items",
+        "mapping",
+        "Any",
+        "object",
+        "typed",
+        "union",
+        "optional",
+        "alias",
+        "protocol",
+    ],
 )
 def test_a_dataclass_and_whatever_a_dict_is_may_be_a_payload(annotation: object):
     def handler(context: JobContext, payload: Any) -> None: ...

@@ -72,12 +72,20 @@ def test_other_errors_keep_their_traceback():
         call_command(command)
 
 
-def test_what_the_system_raises_is_one_line():
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "[Errno 5] Input/output error"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+    ids=["with words", "without"],
+)
+def test_what_the_system_raises_is_one_line(error: OSError, said: str):
     command = Failing()
-    command.error = OSError(errno.EIO, "Input/output error")
+    command.error = error
     with pytest.raises(CommandError) as raised:
         call_command(command)
-    assert str(raised.value) == "the system refused: [Errno 5] Input/output error"
+    assert str(raised.value) == f"the system refused: {said}"
     assert raised.value.returncode == 1
 
 

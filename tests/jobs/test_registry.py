@@ -93,6 +93,11 @@ def test_a_handler_that_could_not_be_called_is_refused(handler: Any) -> None:
         job_handler("test.uncallable")(handler)
 
 
+def test_what_a_decorator_has_made_without_wraps_is_refused_with_the_remedy() -> None:
+    with pytest.raises(ValueError, match=r"with \(\*args.*needs functools.wraps"):
+        job_handler("test.decorated")(lambda *args, **kwargs: None)
+
+
 def test_an_unknown_type_names_the_closest() -> None:
     job_handler("test.plain")(plain)
     with pytest.raises(UnknownJobType, match=r"did you mean 'test.plain'"):

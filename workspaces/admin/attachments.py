@@ -163,9 +163,9 @@ class AttachmentAdmin(admin.ModelAdmin[Attachment]):
 
     def download_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """The bytes, as a file to be saved: what agents and users stored is never shown as a page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
         attachment = self.get_object(request, unquote(object_id))
         if attachment is None:
             raise Http404
-        if not self.has_view_permission(request, attachment):
-            raise PermissionDenied
         return downloads.download(attachment)

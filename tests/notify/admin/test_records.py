@@ -82,3 +82,10 @@ def test_a_notification_s_words_turn_nothing_around(admin: Client):
     assertContains(admin.get(page("notification")), "exe.\ufffdgnp")
     shown = admin.get(page("notification", row.pk, verb="change")).content.decode()
     assert "one\n\ufffdtwo\ufffd[31m" in shown
+
+
+def test_notifications_are_put_in_the_order_of_their_titles(admin: Client):
+    for title in ("b", "c", "a"):
+        NotificationFactory(title=title)
+    listed = admin.get(page("notification"), {"o": "4"}).context["cl"].result_list
+    assert [row.title for row in listed] == ["a", "b", "c"]

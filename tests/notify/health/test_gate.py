@@ -205,3 +205,20 @@ def test_a_long_backlog_is_not_moved_for_each_one_that_is_turned_away():
     gate.turn_away(endpoint)
 
     assert max(seconds_until_due()) < 0
+
+
+def test_one_that_is_enabled_while_others_are_turned_away_from_it_waits_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """What is let out meanwhile is moved away with the rest: the one that moves it comes again."""
+    tell_to = EndpointFactory()
+    tell(3)
+    switching.disable(tell_to, actor="alice")
+    move = gate._move
+
+    def overtaken(read: WebhookEndpoint, **how: dt.timedelta) -> bool:
+        switching.enable(WebhookEndpoint.objects.get(pk=read.pk), actor="alice")
+        return move(read, **how)
+
+    monkeypatch.setattr(gate, "_move", overtaken)
+    assert gate.turn_away(tell_to) == gate.SOONEST

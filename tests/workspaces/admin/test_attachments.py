@@ -152,6 +152,9 @@ def test_a_download_is_for_those_who_may_see_it(client: Client, attachment: Atta
     assert client.get(url).status_code == 302
     staff(client, "view_conversation")
     assert client.get(url).status_code == 403
+    # Nor is anybody else told whether there is one.
+    Attachment.objects.all().delete()
+    assert client.get(url).status_code == 403
 
 
 def test_bytes_that_are_not_here_are_not_found(

@@ -43,7 +43,10 @@ def test_who_is_not_logged_in_is_asked_to(client: Client, url: str):
 
 def test_another_users_does_not_exist(client: Client, url: str):
     client.force_login(UserFactory())
-    assert client.get(url).status_code == 404
+    refused = client.get(url)
+    assert refused.status_code == 404
+    Attachment.objects.all().delete()
+    assert client.get(url).content == refused.content
     assert client.get("/attachments/99999999999999999999999/").status_code == 404
 
 
