@@ -187,7 +187,7 @@ class Flow:
 
     def go_on(self, seconds: float) -> None:
         """Let so many seconds of it pass; raises what it failed with."""
-        if not self._thread.is_alive():
+        if self._thread.ident is None:  # it may have broken off
             self._thread.start()
         self._stopping.wait(seconds)
         self._raise()
