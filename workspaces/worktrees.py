@@ -97,8 +97,7 @@ def _check_out(repository: Repository, path: Path, *, stop: Stop | None) -> None
         raise GitError("worktree", f"add left no registration of {path}")
     with view.opened(repository.path, admin, path) as seen:
         seen.run(["read-tree", "--reset", "-u", "HEAD"], stop=stop)
-        # What was just written counts as changed until it is read once more, which every later look would do again.
-        seen.run(["update-index", "-q", "--refresh"], stop=stop, accept=(0, 1))
+        seen.refresh(stop=stop, accept=(0, 1))
 
 
 def _delete_branch(repository: Repository, branch: str, *, at: str) -> None:

@@ -201,8 +201,7 @@ def _refresh(
     """Spare every later ``git status`` the reading of all files, where none would have to be filtered for it."""
     with view.opened(repository.path, admin, path) as seen:
         if not seen.has_filters:
-            refresh = ["update-index", "-q", "--refresh"]
-            seen.run(refresh, stop=stop, accept=(0, 1, 128))
+            seen.refresh(stop=stop, accept=(0, 1, 128))
 
 
 def _compare(archive: WorktreeArchive, archived: Manifest, made: Manifest) -> None:

@@ -132,7 +132,7 @@ def named_objects(top: Top, listed: Manifest) -> set[str]:
             or entry.path.startswith(_SUBMODULES)
         ):
             continue
-        names |= objects_in(_read(top, entry.path))
+        names.update(objects_in(_read(top, entry.path)))
     return names
 
 
@@ -175,9 +175,10 @@ def objects_within(repository: Repository, path: Path, ours: Store) -> set[str]:
     return names
 
 
-def objects_in(text: bytes) -> set[str]:
-    """The full names of objects in a text of git's."""
-    return {name.decode() for name in _OBJECT.findall(text)} - {_NOWHERE}
+def objects_in(text: bytes) -> list[str]:
+    """The full names of objects in a text of git's, in its order, as often as they stand there."""
+    names = (name.decode() for name in _OBJECT.findall(text))
+    return [name for name in names if name != _NOWHERE]
 
 
 def led_to(repository: Repository, head: Head) -> set[str]:
@@ -190,7 +191,7 @@ def branch_log(repository: Repository, branch: str) -> set[str]:
     """Where a branch has been, as its log in the clone says."""
     with Top(repository.path) as top:
         path = f"logs/{branch}".encode(errors="surrogateescape")
-        return objects_in(_read(top, path))
+        return set(objects_in(_read(top, path)))
 
 
 def stashes(repository: Repository, branch: str) -> set[str]:

@@ -215,9 +215,8 @@ def _check_out(
         else:
             _refuse_leading_out(seen, stop=stop)
         seen.run(["checkout-index", "--all", "--force", "--quiet"], stop=stop)
-        refresh = ["update-index", "-q", "--refresh"]
         # There are conflicts, or a lock that somebody left, which is not ours to remove.
-        seen.run(refresh, stop=stop, accept=(0, 1, 128))
+        seen.refresh(stop=stop, accept=(0, 1, 128))
 
 
 def _refuse_leading_out(seen: View, *, stop: Stop | None) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from workspaces import worktrees
+from workspaces.archiving import registration
 from workspaces.repository import Repository, Stop
 
 _FILE_MOST = 16 * 1024 * 1024
 _VISITED_MOST = 500
 """Commits asked of git in one command."""
 _RESCUED_MOST = 1000
-_OBJECT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 # Submodules' repositories, with objects of their own.
 _NOT_OURS = "modules"
 _FETCHED = "FETCH_HEAD"
@@ -70,6 +69,5 @@ def _named(admin: Path) -> Iterator[str]:
 
 
 def _named_in(file: Path) -> Iterator[str]:
-    text = worktrees.read_regular(file, most=_FILE_MOST)
-    names = _OBJECT.findall(text or b"")
-    return (name.decode() for name in reversed(names) if name.strip(b"0"))
+    text = worktrees.read_regular(file, most=_FILE_MOST) or b""
+    return reversed(registration.objects_in(text))

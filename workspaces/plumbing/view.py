@@ -68,6 +68,12 @@ class View:
             most=most,
         )
 
+    def refresh(
+        self, *, stop: Callable[[], bool] | None, accept: Collection[int]
+    ) -> None:
+        """Have git read once more what counts as changed by its times alone, which every later look would do again."""
+        self.run(["update-index", "-q", "--refresh"], stop=stop, accept=accept)
+
 
 @contextlib.contextmanager
 def opened(clone: Path, admin: Path, files: Path) -> Iterator[View]:
